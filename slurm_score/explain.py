@@ -1,0 +1,137 @@
+"""One job's score in words and numbers, and what blocks it if that isn't the score. Pure."""
+
+from dataclasses import dataclass
+
+from slurm_score.factors import registry
+from slurm_score.model import Job, Queue
+from slurm_score.plan import skip_reason
+from slurm_score.policy import Policy
+from slurm_score.score import Scores, queue_order
+from slurm_score.units import format_duration
+
+_WAITS_ITS_TURN = frozenset({"Priority", "Resources", "None", ""})
+_BLOCKERS = {
+    "Dependency": "it waits for another job",
+    "DependencyNeverSatisfied": "the job that it depends on can never satisfy it",
+    "BeginTime": "its begin time has not come",
+    "JobHeldUser": "its user holds it",
+    "JobHeldAdmin": "an administrator holds it",
+    "BadConstraints": "no node can ever meet its constraints; Slurm holds it",
+    "JobArrayTaskLimit": "its array runs as many tasks at once as it allows itself",
+    "PartitionTimeLimit": "it asks for more time than its partition gives",
+    "PartitionNodeLimit": "it asks for more nodes than its partition gives",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition starts no jobs",
+    "Licenses": "it waits for a licence",
+    "Reservation": "it waits for its reservation",
+    "ReqNodeNotAvail": "a node that it names is not available",
+    "launch_failed_requeued_held": "its launch failed and Slurm holds it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TermLine:
+    """One factor of one job: `part` = `weight` x `factor`; `details` are its sub-terms in [0, 1]."""
+
+    name: str
+    weight: int
+    factor: float
+    part: float
+    words: str
+    details: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One job's score, taken apart; `rank` counts from 1 among the `of` jobs that share a partition.
+
+    `blocker` is empty where the score alone decides when it starts; `site_wanted` is what the policy
+    wants Slurm to hold, `site_held` what it holds, None where it doesn't tell.
+    """
+
+    job: str
+    user: str
+    partition: str
+    qos: str
+    score: float
+    terms: tuple[TermLine, ...]
+    guard: str
+    rank: int
+    of: int
+    site_wanted: int
+    site_held: int | None
+    untouched: str
+    blocker: str
+    reason: str
+    policy_hash: str
+
+
+def explain_job(queue: Queue, scores: Scores, policy: Policy, i: int) -> Explanation:
+    """Return the explanation of job i of a queue, by the numbers that were scored."""
+    job = queue.jobs[i]
+    rank, of = _rank(queue, scores, i)
+    return Explanation(
+        job=job.label,
+        user=job.user,
+        partition=",".join(job.partitions),
+        qos=job.qos,
+        score=float(scores.score[i]),
+        terms=tuple(_term_line(queue, scores, policy, i, column) for column in range(len(scores.names))),
+        guard=_guard(policy) if scores.guarded[i] else "",
+        rank=rank,
+        of=of,
+        site_wanted=int(scores.site[i]),
+        site_held=job.site_factor,
+        untouched=skip_reason(job),
+        blocker=blocker(job),
+        reason=job.reason,
+        policy_hash=policy.hash,
+    )
+
+
+def blocker(job: Job) -> str:
+    """Return in words what keeps a job from starting that is not its score; Slurm's reason is kept.
+
+    Source: squeue(1), JOB REASON CODES.
+    """
+    if job.reason in _WAITS_ITS_TURN:
+        return "held at priority 0" if job.held else ""
+    word = job.reason.split(",")[0].split(" ")[0]
+    if word in _BLOCKERS:
+        what = _BLOCKERS[word]
+    elif word.startswith(("QOS", "Assoc")):
+        what = f"a limit of its {'QOS' if word.startswith('QOS') else 'association'} is reached"
+    else:
+        what = "held at priority 0" if job.held else "Slurm's reason"
+    on = f" ({job.dependency})" if word == "Dependency" and job.dependency else ""
+    return f"{what}{on}: {job.reason}"
+
+
+def _term_line(queue: Queue, scores: Scores, policy: Policy, i: int, column: int) -> TermLine:
+    name = scores.names[column]
+    return TermLine(
+        name=name,
+        weight=scores.weights[column],
+        factor=float(scores.factors[i, column]),
+        part=float(scores.parts[i, column]),
+        words=registry()[name].describe(queue, policy.factors[name], i),
+        details={key: float(values[i]) for key, values in scores.details.get(name, {}).items()},
+    )
+
+
+def _rank(queue: Queue, scores: Scores, i: int) -> tuple[int, int]:
+    """Return the place among the eligible pending jobs that share a partition, and how many those are."""
+    mine = set(queue.jobs[i].partitions)
+    rivals = [
+        k
+        for k, job in enumerate(queue.jobs)
+        if k == i or (job.eligible(queue.now_s) and mine.intersection(job.partitions))
+    ]
+    mine_first = queue_order(queue, scores, i)
+    ahead = sum(queue_order(queue, scores, k) < mine_first for k in rivals)
+    return ahead + 1, len(rivals)
+
+
+def _guard(policy: Policy) -> str:
+    after = format_duration(policy.guard.after)
+    return f"it has waited longer than {after}: above every score, in order of wait"

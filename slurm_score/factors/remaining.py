@@ -1,0 +1,76 @@
+"""How long a job still has to run: the shorter, the higher."""
+
+import math
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from slurm_score.factors.registry import Duration, Factor, FactorParams, Term, Weight
+from slurm_score.model import Job, Queue
+from slurm_score.units import MINUTE_S, format_duration
+
+
+class RemainingParams(FactorParams):
+    """`half_at` is the remaining time that gives one half; `unknown` is the value without any estimate."""
+
+    weight: Weight = 450
+    half_at: Duration = 30.0 * MINUTE_S
+    unknown: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+
+def remaining_s(job: Job, queue: Queue) -> tuple[float | None, str]:
+    """Return the time in s that a job still has to run, None if unknown, and where that comes from.
+
+    The user's hint `left=` or `est=` comes first, never above the time limit; then the limit;
+    then the partition's default or maximum.
+    """
+    limit, source = _limit_s(job, queue)
+    hint = job.hints.left_s if job.hints.left_s is not None else job.hints.est_s
+    if hint is None:
+        return limit, source
+    name = "left" if job.hints.left_s is not None else "est"
+    if limit is not None and hint > limit:
+        return limit, f"hint {name}= capped by the {source}"
+    return hint, f"hint {name}="
+
+
+def compute(queue: Queue, params: RemainingParams) -> Term:
+    """Return half_at / (half_at + remaining): 1 for almost done, 0 for unlimited."""
+    remaining = queue.column(lambda job: remaining_s(job, queue)[0])
+    values = params.half_at / (params.half_at + remaining)
+    return Term(np.where(np.isnan(remaining), params.unknown, values))
+
+
+def describe(queue: Queue, params: RemainingParams, i: int) -> str:
+    """Return the remaining time and its source in words."""
+    seconds, source = remaining_s(queue.jobs[i], queue)
+    if seconds is None:
+        return f"nothing tells how long it runs: counted as {params.unknown:g}"
+    return f"{format_duration(seconds)} to run by its {source}; one half at {format_duration(params.half_at)}"
+
+
+def _limit_s(job: Job, queue: Queue) -> tuple[float | None, str]:
+    if job.time_limit_s is not None:
+        return job.time_limit_s, "time limit"
+    known = [p for name in job.partitions if (p := queue.cluster.partitions.get(name)) is not None]
+    for seconds, source in (
+        ([p.default_time_s for p in known], "partition's default time"),
+        ([p.max_time_s for p in known], "partition's maximum time"),
+    ):
+        given = [s for s in seconds if s is not None]
+        if given:
+            return max(given), source
+    return (math.inf, "partition, which sets no limit") if known else (None, "")
+
+
+FACTOR = Factor(
+    name="remaining",
+    header="REMAIN",
+    position=20,
+    summary="half_at / (half_at + remaining time)",
+    params=RemainingParams,
+    compute=compute,
+    describe=describe,
+    neutral=0.5,
+)

@@ -1,0 +1,50 @@
+"""How much of its partition a job asks for: the wider, the higher, so that big jobs don't starve."""
+
+import numpy as np
+
+from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
+from slurm_score.model import Job, Queue
+
+
+class SizeParams(FactorParams):
+    """Size has no parameter besides its weight."""
+
+    weight: Weight = 200
+
+
+def asked(job: Job) -> tuple[int, str]:
+    """Return how many GPUs a job asks for, or CPUs where it asks for no GPU, and the unit."""
+    return (job.gpus.total, "GPUs") if job.gpus.total else (job.cpus, "CPUs")
+
+
+def capacity(partitions: tuple[str, ...], unit: str, queue: Queue) -> int:
+    """Return the GPUs or CPUs of the largest of the partitions, broken nodes included."""
+    cluster = queue.cluster
+    if unit == "GPUs":
+        return max((sum(node.gpus.total for node in cluster.nodes_of((p,))) for p in partitions), default=0)
+    return max((cluster.partitions[p].cpus for p in partitions if p in cluster.partitions), default=0)
+
+
+def compute(queue: Queue, params: SizeParams) -> Term:  # noqa: ARG001 - the shape of every factor
+    """Return asked / capacity, at most 1; 0 where the capacity isn't known."""
+    wanted = queue.column(lambda job: asked(job)[0])
+    total = queue.column_by(lambda job: (job.partitions, asked(job)[1]), lambda key: capacity(*key, queue))
+    return Term(np.minimum(1.0, np.divide(wanted, total, out=np.zeros(len(queue)), where=total > 0)))
+
+
+def describe(queue: Queue, params: SizeParams, i: int) -> str:  # noqa: ARG001 - the shape of every factor
+    """Return the size in words."""
+    job = queue.jobs[i]
+    count, unit = asked(job)
+    return f"asks for {count} of the {capacity(job.partitions, unit, queue)} {unit} of its partition"
+
+
+FACTOR = Factor(
+    name="size",
+    header="SIZE",
+    position=30,
+    summary="asked GPUs (or CPUs) / those of the partition",
+    params=SizeParams,
+    compute=compute,
+    describe=describe,
+)

@@ -1,0 +1,198 @@
+"""What Slurm holds, as frozen values, and a queue of it in columns. Pure.
+
+Times are seconds since the epoch by slurmctld's clock, durations are seconds, memory is MiB. None
+means "not known" or "no such time"; an unlimited duration is `math.inf`.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_score.gres import NO_GPUS, GpuCount, GpuRequest
+from slurm_score.hints import NO_HINTS, Hints
+from slurm_score.jobid import count_tasks
+
+Floats = NDArray[np.float64]
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """An earlier run of a job that was requeued: how it ended and how long it had waited before.
+
+    `state` is accounting's word: NODE_FAIL, PREEMPTED, REQUEUED, …
+    """
+
+    state: str
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job record: a job, the tasks of an array that are still one record, or a het component.
+
+    `gpus`, `cpus` and `nodes` are those of one array task. `site_factor` is what Slurm holds, None
+    where Slurm does not tell (sprio leaves out jobs that can't start yet).
+    """
+
+    job_id: int
+    label: str = ""
+    update_id: str = ""
+    tasks: str = ""
+    het_job_id: int | None = None
+    user: str = ""
+    account: str = ""
+    qos: str = ""
+    partitions: tuple[str, ...] = ()
+    state: str = "PENDING"
+    reason: str = "None"
+    priority: int = 1
+    submit_s: int = 0
+    eligible_s: int | None = None
+    start_s: int | None = None
+    time_limit_s: float | None = None
+    nodes: int = 1
+    cpus: int = 1
+    gpus: GpuRequest = NO_GPUS
+    restarts: int = 0
+    past_runs: tuple[PastRun, ...] = ()
+    dependency: str = ""
+    hints: Hints = NO_HINTS
+    site_factor: int | None = None
+    pinned: bool = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether the job waits to start."""
+        return self.state == "PENDING"
+
+    @property
+    def held(self) -> bool:
+        """Whether Slurm holds it at priority 0: by hand, by BadConstraints, after a failed launch."""
+        return self.priority == 0
+
+    @property
+    def follows_leader(self) -> bool:
+        """Whether it is a het component other than the leader."""
+        return self.het_job_id is not None and self.het_job_id != self.job_id
+
+    @property
+    def task_count(self) -> int:
+        """How many jobs the record stands for."""
+        return count_tasks(self.tasks) if self.tasks else 1
+
+    def eligible(self, now_s: float) -> bool:
+        """Return whether the job could start by now, as far as holds, begin time and dependencies go."""
+        return self.pending and not self.held and self.eligible_s is not None and self.eligible_s <= now_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node: what it has, what is taken, and whether a job could start on it."""
+
+    name: str
+    states: tuple[str, ...] = ("IDLE",)
+    usable: bool = True
+    cpus: int = 0
+    cpus_used: int = 0
+    mem_mib: int = 0
+    mem_used_mib: int = 0
+    gpus: GpuCount = field(default_factory=GpuCount)
+    gpus_used: GpuCount = field(default_factory=GpuCount)
+    partitions: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+    def free_gpus(self, gpu_type: str | None) -> int:
+        """Return how many GPUs of a type (of any, for None) a job could take here now."""
+        if not self.usable or self.cpus_used >= self.cpus:
+            return 0
+        if gpu_type is None:
+            return max(0, self.gpus.total - self.gpus_used.total)
+        return max(0, self.gpus.types.get(gpu_type, 0) - self.gpus_used.types.get(gpu_type, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition: its limits and its size."""
+
+    name: str
+    default: bool = False
+    up: bool = True
+    default_time_s: float | None = None
+    max_time_s: float | None = None
+    cpus: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmConfig:
+    """What `scontrol show config` says, as far as it matters here."""
+
+    cluster: str = ""
+    release: str = ""
+    slurm_user: str = ""
+    priority_type: str = ""
+    priority_flags: tuple[str, ...] = ()
+    priority_weights: Mapping[str, int] = field(default_factory=dict)
+    site_factor_plugin: str = ""
+    scheduler_parameters: tuple[str, ...] = ()
+    slurmctld_parameters: tuple[str, ...] = ()
+
+    @property
+    def priority_range(self) -> int:
+        """The most that Slurm's own factors can add up to."""
+        return sum(self.priority_weights.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The cluster beside the jobs, at one time. `qos` maps a QOS to its priority."""
+
+    time_s: float
+    config: SlurmConfig = field(default_factory=SlurmConfig)
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    nodes: tuple[Node, ...] = ()
+    qos: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def default_partition(self) -> str:
+        """The name of the default partition, empty where there is none."""
+        return next((p.name for p in self.partitions.values() if p.default), "")
+
+    def nodes_of(self, partitions: Sequence[str]) -> tuple[Node, ...]:
+        """Return the nodes that belong to any of the partitions."""
+        wanted = set(partitions)
+        return tuple(node for node in self.nodes if wanted.intersection(node.partitions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """Jobs to score together, on one cluster at one time; factors read it in columns.
+
+    `pressure` maps a GPU type to how contended it is (inventory.gpu_pressure).
+    """
+
+    jobs: tuple[Job, ...]
+    cluster: Cluster
+    now_s: float
+    pressure: Mapping[str, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.jobs)
+
+    def column(self, value: Callable[[Job], float | None]) -> Floats:
+        """Return one value a job, float64[n_jobs], NaN for None."""
+        return np.array([math.nan if (v := value(job)) is None else v for job in self.jobs], np.float64)
+
+    def column_by(self, key: Callable[[Job], K], value: Callable[[K], float]) -> Floats:
+        """Return one value a job, float64[n_jobs], worked out once for each distinct key."""
+        known: dict[K, float] = {}
+        keys = [key(job) for job in self.jobs]
+        for k in keys:
+            if k not in known:
+                known[k] = value(k)
+        return np.array([known[k] for k in keys], np.float64)

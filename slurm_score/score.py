@@ -1,0 +1,107 @@
+"""A queue and a policy in, a score and its parts for every job out. Pure.
+
+score = sum of weight x factor. The whole number sent to Slurm as SiteFactor is the score rounded,
+or, for a job that has waited longer than `guard.after`, a number above every score and above what
+Slurm's own factors can add, in order of wait.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_score.errors import FactorError
+from slurm_score.factors import AnyFactor, Term, registry
+from slurm_score.factors.wait import waits_s
+from slurm_score.model import Floats, Queue
+from slurm_score.policy import Policy
+from slurm_score.units import MINUTE_S
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """The scores of a queue; row i belongs to `queue.jobs[i]`, columns to `names`.
+
+    `factors` and `parts` are float64[n_jobs, n_factors], `score` float64[n_jobs] is the sum of the
+    parts, `guarded` bool[n_jobs] marks the jobs past the guard, `site` int64[n_jobs] is the
+    SiteFactor wanted, `details` holds sub-terms by factor and name, each float64[n_jobs].
+    """
+
+    names: tuple[str, ...]
+    weights: tuple[int, ...]
+    factors: Floats
+    parts: Floats
+    score: Floats
+    guarded: Bools
+    site: Ints
+    details: Mapping[str, Mapping[str, Floats]]
+
+
+def score_queue(queue: Queue, policy: Policy) -> Scores:
+    """Return the scores of a queue.
+
+    Raises:
+        FactorError: a factor raised or left [0, 1]; there is no partial score.
+    """
+    used = registry()
+    terms = {name: _term(factor, queue, policy) for name, factor in used.items()}
+    weights = tuple(policy.factors[name].weight for name in used)
+    factors = np.column_stack([terms[name].values for name in used])
+    parts = factors * np.array(weights, np.float64)
+    score = parts.sum(axis=1)
+    waits = waits_s(queue, policy.factors["wait"])
+    guarded = waits >= policy.guard.after
+    site = np.where(guarded, _guard_site(waits, queue, policy), np.floor(score + 0.5))
+    return Scores(
+        names=tuple(used),
+        weights=weights,
+        factors=factors,
+        parts=parts,
+        score=score,
+        guarded=guarded,
+        site=np.clip(site, 0, policy.cap).astype(np.int64),
+        details={name: term.details for name, term in terms.items() if term.details},
+    )
+
+
+def queue_order(queue: Queue, scores: Scores, i: int) -> tuple[int, int, int]:
+    """Return the sort key of job i in the order that Slurm will keep: ties by submit time, then id."""
+    job = queue.jobs[i]
+    return (-int(scores.site[i]), job.submit_s, job.job_id)
+
+
+def neutral_site(policy: Policy) -> int:
+    """Return the SiteFactor for a job about which nothing is known: every factor at its neutral value."""
+    total: float = sum(policy.factors[name].weight * factor.neutral for name, factor in registry().items())
+    return min(policy.cap, round(total))
+
+
+def guard_base(queue: Queue, policy: Policy) -> int:
+    """Return the SiteFactor at which the guard tier begins: above all scores and Slurm's own factors."""
+    return policy.total_weight + queue.cluster.config.priority_range + 1
+
+
+def _guard_site(waits: Floats, queue: Queue, policy: Policy) -> Floats:
+    """One point for every minute past the guard: the tier is in order of wait."""
+    return guard_base(queue, policy) + np.floor((waits - policy.guard.after) / MINUTE_S)
+
+
+def _term(factor: AnyFactor, queue: Queue, policy: Policy) -> Term:
+    try:
+        term: Term = factor.compute(queue, policy.factors[factor.name])
+    except Exception as error:
+        raise FactorError(f"factor {factor.name!r} failed: {type(error).__name__}: {error}") from error
+    for name, values in {factor.name: term.values, **term.details}.items():
+        if values.shape != (len(queue),):
+            raise FactorError(f"factor {factor.name!r}: {name} has shape {values.shape}, not ({len(queue)},)")
+        wrong = ~((values >= 0) & (values <= 1))
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise FactorError(
+                f"factor {factor.name!r}: {name} is {values[i]} for job {queue.jobs[i].label}, not in [0, 1]"
+            )
+    return term
