@@ -1,0 +1,211 @@
+"""Slurm through its commands: the default gateway, and the only place that starts processes."""
+
+import logging
+import os
+import pwd
+import re
+import secrets
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from slurm_score.errors import (
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimedOutError,
+    ControllerDownError,
+    NotPermittedError,
+    ParseError,
+    SlurmError,
+    UnparseableAnswerError,
+    shown,
+)
+from slurm_score.model import Cluster, Job, PastRun, SlurmConfig
+from slurm_score.slurm import parse
+from slurm_score.slurm.gateway import Identity, SiteFactorUpdate, UpdateFailure, WriteGuard
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+UNIT_SEPARATOR = "\x1f"
+"""Between squeue's fields: no name that Slurm accepts for a field before the comment holds it."""
+
+_FOREIGN = ("SQUEUE_", "SPRIO_", "SCONTROL_", "SACCT_", "SINFO_")
+_OURS = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
+_DOWN = re.compile(r"unable to contact slurm controller|socket timed out|connection refused", re.IGNORECASE)
+_REFUSED = re.compile(r"access/permission denied|invalid user id", re.IGNORECASE)
+READ_TIMEOUT_S = 60.0
+SECONDS_PER_UPDATE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command printed and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Runner = Callable[[Sequence[str], str, float], Answer]
+"""Runs a command (argv, text for stdin, time-out in s) and returns what it answered."""
+
+
+def run_command(argv: Sequence[str], stdin: str, timeout_s: float) -> Answer:
+    """Run a Slurm command without a shell and return its answer; both pipes are drained.
+
+    Raises:
+        CommandNotFoundError, CommandTimedOutError, CommandFailedError: it couldn't be run to its end.
+    """
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN) and k != "SLURM_CLUSTERS"}
+    try:
+        done = subprocess.run(
+            argv,
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            env=kept | _OURS,
+        )
+    except FileNotFoundError:
+        raise CommandNotFoundError(
+            f"{argv[0]}: not found; are Slurm's commands on PATH?", argv=argv
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise CommandTimedOutError(f"{_text(argv)}: no answer within {timeout_s:g} s", argv=argv) from None
+    except OSError as error:
+        raise CommandFailedError(f"{_text(argv)}: {error.strerror}", argv=argv) from error
+    return Answer(done.returncode, _decode(done.stdout), _decode(done.stderr))
+
+
+class CommandGateway:
+    """Slurm through squeue, sprio, scontrol and sacct: one process for each question."""
+
+    def __init__(
+        self,
+        guard: WriteGuard | None = None,
+        run: Runner = run_command,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.guard = guard or WriteGuard()
+        self._run = run
+        self._clock = clock
+        self._told: set[str] = set()
+
+    def read_config(self) -> SlurmConfig:
+        """Return slurmctld's configuration."""
+        return self._parsed(("scontrol", "show", "config"), parse.parse_config)
+
+    def read_cluster(self) -> Cluster:
+        """Return configuration, partitions, nodes and QOS; `time_s` is now."""
+        partitions = self._reading(("scontrol", "show", "partition", "-o"), parse.parse_partitions)
+        return Cluster(
+            time_s=self._clock(),
+            config=self.read_config(),
+            partitions={partition.name: partition for partition in partitions},
+            nodes=tuple(self._reading(("scontrol", "show", "node", "-o", "-d"), parse.parse_nodes)),
+            qos=self._parsed(("scontrol", "show", "assoc_mgr", "flags=qos"), parse.parse_qos),
+        )
+
+    def read_jobs(self) -> tuple[Job, ...]:
+        """Return the pending and running jobs, joined with the SiteFactors that sprio shows."""
+        end = f"{UNIT_SEPARATOR}{secrets.token_hex(8)}"
+        fields = parse.squeue_format(UNIT_SEPARATOR, end)
+        jobs = self._reading(
+            ("squeue", "-h", "-t", "PENDING,RUNNING", "-O", fields),
+            lambda text: parse.parse_squeue(text, UNIT_SEPARATOR, end),
+        )
+        rows = self._reading(("sprio", "-h", "-o", parse.SPRIO_FORMAT), parse.parse_sprio)
+        return parse.join_priorities(jobs, rows)
+
+    def read_past_runs(self, job_ids: Sequence[int]) -> Mapping[int, tuple[PastRun, ...]]:
+        """Return the earlier runs of requeued jobs, oldest first, from slurmdbd."""
+        if not job_ids:
+            return {}
+        ids, fields = ",".join(map(str, job_ids)), ",".join(parse.SACCT_FIELDS)
+        return self._parsed(("sacct", "-D", "-X", "-n", "-P", "-j", ids, "-o", fields), parse.parse_past_runs)
+
+    def read_identity(self) -> Identity:
+        """Return who we are and our AdminLevel, from slurmctld's memory: slurmdbd isn't asked."""
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        argv = ("scontrol", "show", "assoc_mgr", "flags=users", f"users={user}")
+        return Identity(user, self._parsed(argv, lambda text: parse.parse_admin_level(text, user)))
+
+    def write_site_factors(self, updates: Sequence[SiteFactorUpdate]) -> tuple[UpdateFailure, ...]:
+        """Set SiteFactors through one scontrol, one after the other; return those that failed.
+
+        Raises:
+            WriteRefusedError: the guard doesn't permit it; nothing was sent.
+            NotPermittedError: slurmctld refused every update.
+            SlurmError: scontrol couldn't be run to its end.
+        """
+        self.guard.permit(updates)
+        if not updates:
+            return ()
+        lines = [f"update JobId={u.update_id} SiteFactor={u.value}\n" for u in updates]
+        argv = ("scontrol",)
+        answer = self._run(argv, "".join(lines), READ_TIMEOUT_S + SECONDS_PER_UPDATE * len(updates))
+        failures = self._failures(updates, answer)
+        if len(failures) == len(updates) and all(_REFUSED.search(f.message) for f in failures):
+            raise NotPermittedError(
+                f"slurmctld refused all {len(failures)} updates: {failures[0].message}",
+                argv=argv,
+                returncode=answer.returncode,
+                stderr=answer.stderr,
+            )
+        return failures
+
+    def _failures(self, updates: Sequence[SiteFactorUpdate], answer: Answer) -> tuple[UpdateFailure, ...]:
+        by_id = {re.sub(r"[\[\]]", "", update.update_id): update for update in updates}
+        failures: dict[str, UpdateFailure] = {}
+        for job, sentence in parse.parse_update_failures(answer.stderr):
+            update = by_id.get(re.sub(r"[\[\]]", "", job))
+            if update is not None:
+                failures.setdefault(update.update_id, UpdateFailure(update, sentence))
+            elif _DOWN.search(sentence):
+                raise ControllerDownError(f"scontrol update: {sentence}", stderr=answer.stderr)
+            else:
+                log.warning("scontrol update: %s", shown(f"{sentence} {job}".strip(), 200))
+        return tuple(failures.values())
+
+    def _reading(self, argv: Sequence[str], read: Callable[[str], parse.Reading[T]]) -> list[T]:
+        reading = self._parsed(argv, read)
+        if reading.problems and argv[0] not in self._told:
+            self._told.add(argv[0])
+            log.warning("%s: %d records left out: %s", argv[0], len(reading.problems), reading.problems[0])
+        if reading.problems and not reading.items:
+            raise UnparseableAnswerError(f"{_text(argv)}: {reading.problems[0]}", argv=argv)
+        return reading.items
+
+    def _parsed(self, argv: Sequence[str], read: Callable[[str], T]) -> T:
+        answer = self._run(argv, "", READ_TIMEOUT_S)
+        if answer.returncode:
+            raise _failed(argv, answer)
+        try:
+            return read(answer.stdout)
+        except (ParseError, ValueError) as error:
+            raise UnparseableAnswerError(f"{_text(argv)}: {error}", argv=argv) from error
+
+
+def _failed(argv: Sequence[str], answer: Answer) -> SlurmError:
+    kind: type[SlurmError] = CommandFailedError
+    if _DOWN.search(answer.stderr):
+        kind = ControllerDownError
+    elif _REFUSED.search(answer.stderr):
+        kind = NotPermittedError
+    said = answer.stderr.strip().replace("\n", " / ") or "no message"
+    message = f"{_text(argv)}: exit {answer.returncode}: {said}"
+    return kind(message, argv=argv, returncode=answer.returncode, stderr=answer.stderr)
+
+
+def _text(argv: Sequence[str]) -> str:
+    """Return the first words of a command, as they may be shown."""
+    return " ".join(word for word in argv[:3] if word.isprintable())
+
+
+def _decode(data: bytes) -> str:
+    """Return the text of a command's output; bytes that aren't UTF-8 become U+FFFD."""
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,345 @@
+"""What Slurm's commands print, read. Pure.
+
+Every reader keeps what it can read: a record that it can't comes back as a sentence in `problems`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from slurm_score.errors import ParseError, shown
+from slurm_score.gres import count_gpus, gpu_request, parse_gres
+from slurm_score.hints import parse_hints
+from slurm_score.jobid import parse_job_id
+from slurm_score.model import Job, Node, Partition, PastRun, SlurmConfig
+from slurm_score.units import parse_time_limit, parse_timestamp
+
+T = TypeVar("T")
+
+JOB_FIELDS = (
+    "JobID",
+    "JobArrayID",
+    "HetJobID",
+    "Partition",
+    "UserName",
+    "Account",
+    "QOS",
+    "State",
+    "Reason",
+    "PriorityLong",
+    "SubmitTime",
+    "EligibleTime",
+    "StartTime",
+    "TimeLimit",
+    "NumNodes",
+    "NumCPUs",
+    "NumTasks",
+    "tres-alloc",
+    "tres-per-job",
+    "tres-per-node",
+    "tres-per-socket",
+    "tres-per-task",
+    "RestartCnt",
+    "Dependency",
+    "Comment",
+)
+SPRIO_FORMAT = "%i|%Y|%S|%A|%B|%F|%J|%P|%Q|%N"
+SACCT_FIELDS = ("JobIDRaw", "State", "Submit", "Eligible", "Start")
+PRIORITY_WEIGHTS = {
+    "age": "PriorityWeightAge",
+    "assoc": "PriorityWeightAssoc",
+    "fairshare": "PriorityWeightFairShare",
+    "job_size": "PriorityWeightJobSize",
+    "partition": "PriorityWeightPartition",
+    "qos": "PriorityWeightQOS",
+}
+
+_NOT_SET = frozenset({"", "N/A", "(null)", "NONE", "None"})
+_ONE_LINE_KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z_:/]*)=")
+_FAILED_JOB = re.compile(r"(?P<what>.+) for job (?P<id>\d[\d_,\[\]+-]*)")
+_FAILED_TASKS = re.compile(r"(?P<id>\d+_[\d,\[\]-]+): (?P<what>.+)")
+_NODE_STATE_MARKS = "*~#!%$@^-+"
+_UNUSABLE = frozenset(
+    {
+        "BLOCKED",
+        "DOWN",
+        "DRAIN",
+        "DRAINED",
+        "DRAINING",
+        "ERROR",
+        "FAIL",
+        "FAILING",
+        "FUTURE",
+        "INVAL",
+        "INVALID",
+        "INVALID_REG",
+        "MAINT",
+        "MAINTENANCE",
+        "NOT_RESPONDING",
+        "NO_RESPOND",
+        "PERFCTRS",
+        "POWERING_DOWN",
+        "REBOOT_ISSUED",
+        "REBOOT_REQUESTED",
+        "UNKNOWN",
+    }
+)
+
+
+@dataclass(slots=True)
+class Reading(Generic[T]):
+    """What could be read, and a sentence for each record that couldn't."""
+
+    items: list[T] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def read_each(self, records: Iterator[str], read: Callable[[str], T]) -> "Reading[T]":
+        """Read the records one by one, and return self."""
+        for record in records:
+            try:
+                self.items.append(read(record))
+            except (ValueError, KeyError) as error:
+                self.problems.append(f"{error} in {shown(record, 200)}")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityRow:
+    """What sprio knows of a job: the SiteFactor that Slurm holds, and whether an admin pinned it."""
+
+    job_id: int
+    site_factor: int
+    pinned: bool
+
+
+def squeue_format(separator: str, end: str) -> str:
+    """Return the -O argument that prints JOB_FIELDS with `separator` between and `end` behind."""
+    return ",".join(f"{name}:{separator}" for name in JOB_FIELDS[:-1]) + f",{JOB_FIELDS[-1]}:{end}"
+
+
+def parse_squeue(text: str, separator: str, end: str) -> Reading[Job]:
+    """Return the jobs that `squeue -h -O` printed with `squeue_format`.
+
+    The comment is the last field and `end` must be unguessable: then no comment, whatever it holds,
+    can break its record or forge another.
+    """
+    records = (record.removeprefix("\n") for record in text.split(end))
+    return Reading[Job]().read_each((r for r in records if r.strip()), lambda r: _job(r, separator))
+
+
+def _job(record: str, separator: str) -> Job:
+    values = record.split(separator, len(JOB_FIELDS) - 1)
+    get = dict(zip(JOB_FIELDS, values, strict=True)).__getitem__
+    label = parse_job_id(get("JobArrayID"))
+    nodes = _whole(get("NumNodes").partition("-")[0], 1)
+    return Job(
+        job_id=int(get("JobID")),
+        label=str(label),
+        update_id=label.update_id,
+        tasks=label.tasks,
+        het_job_id=_het_job_id(get("HetJobID")),
+        user=get("UserName"),
+        account=get("Account"),
+        qos=get("QOS"),
+        partitions=tuple(get("Partition").split(",")),
+        state=get("State"),
+        reason=get("Reason"),
+        priority=int(get("PriorityLong")),
+        submit_s=parse_timestamp(get("SubmitTime")) or 0,
+        eligible_s=parse_timestamp(get("EligibleTime")),
+        start_s=parse_timestamp(get("StartTime")),
+        time_limit_s=parse_time_limit(get("TimeLimit")),
+        nodes=nodes,
+        cpus=_whole(get("NumCPUs").partition("-")[0], 1),
+        gpus=gpu_request(
+            per_job=get("tres-per-job"),
+            per_node=get("tres-per-node"),
+            per_socket=get("tres-per-socket"),
+            per_task=get("tres-per-task"),
+            total=get("tres-alloc"),
+            nodes=nodes,
+            tasks=_whole(get("NumTasks"), 1),
+        ),
+        restarts=_whole(get("RestartCnt"), 0),
+        dependency="" if get("Dependency") in _NOT_SET else get("Dependency"),
+        hints=parse_hints(get("Comment")),
+    )
+
+
+def parse_sprio(text: str) -> Reading[PriorityRow]:
+    """Return the rows of `sprio -h -o SPRIO_FORMAT`; a job in several partitions has several rows.
+
+    Slurm blanks every factor of a job whose priority was set by hand: a priority without any part
+    (more than rounding can hide) is a pin. So is a part that no addition gives, which releases up
+    to 22.05 print for pinned jobs in several partitions.
+
+    Source: slurm src/plugins/priority/multifactor, _get_priority_internal: direct_set_prio.
+    """
+    return Reading[PriorityRow]().read_each(_lines(text), _priority_row)
+
+
+def _priority_row(line: str) -> PriorityRow:
+    job_id, priority, site, *parts = (int(value) for value in line.split("|"))
+    lost = min(site, *parts) < -(2**31) + 3
+    pinned = lost or (priority > len(parts) and site == 0 and not any(parts))
+    return PriorityRow(job_id, 0 if lost else site, pinned)
+
+
+def join_priorities(jobs: list[Job], rows: list[PriorityRow]) -> tuple[Job, ...]:
+    """Return the jobs with the SiteFactor and the pin of their sprio row, where they have one."""
+    known = {row.job_id: row for row in reversed(rows)}
+    return tuple(
+        job
+        if (row := known.get(job.job_id)) is None
+        else replace(job, site_factor=row.site_factor, pinned=row.pinned)
+        for job in jobs
+    )
+
+
+def parse_nodes(text: str) -> Reading[Node]:
+    """Return the nodes that `scontrol show node -o -d` printed."""
+    return Reading[Node]().read_each(_lines(text), _node)
+
+
+def _node(line: str) -> Node:
+    get = one_line(line).get
+    state = get("State", "UNKNOWN")
+    states, usable = parse_node_state(state)
+    return Node(
+        name=one_line(line)["NodeName"],
+        states=states,
+        usable=usable,
+        cpus=_whole(get("CPUEfctv") or get("CPUTot", ""), 0),
+        cpus_used=_whole(get("CPUAlloc", ""), 0),
+        mem_mib=_whole(get("RealMemory", ""), 0),
+        mem_used_mib=_whole(get("AllocMem", ""), 0),
+        gpus=count_gpus(parse_gres(get("Gres", ""))),
+        gpus_used=count_gpus(parse_gres(get("GresUsed", ""))),
+        partitions=_names(get("Partitions", "")),
+        features=_names(get("ActiveFeatures", "")),
+    )
+
+
+def parse_node_state(text: str) -> tuple[tuple[str, ...], bool]:
+    """Return a node's states, the base first, and whether a job could start on it.
+
+    A powered-down node of a cloud counts as usable: Slurm wakes it up. Source: sinfo(1), NODE STATE CODES.
+    """
+    states = tuple(word.rstrip(_NODE_STATE_MARKS) for word in text.strip().upper().split("+"))
+    responds = "*" not in text
+    return states, responds and not _UNUSABLE.intersection(states)
+
+
+def parse_partitions(text: str) -> Reading[Partition]:
+    """Return the partitions that `scontrol show partition -o` printed."""
+    return Reading[Partition]().read_each(_lines(text), _partition)
+
+
+def _partition(line: str) -> Partition:
+    values = one_line(line)
+    return Partition(
+        name=values["PartitionName"],
+        default=values.get("Default") == "YES",
+        up=values.get("State") == "UP",
+        default_time_s=parse_time_limit(values.get("DefaultTime", "")),
+        max_time_s=parse_time_limit(values.get("MaxTime", "")),
+        cpus=_whole(values.get("TotalCPUs", ""), 0),
+    )
+
+
+def parse_qos(text: str) -> dict[str, int]:
+    """Return QOS priorities by name from `scontrol show assoc_mgr flags=qos`."""
+    pairs = re.findall(r"^\s*QOS=(.+?)\(\d+\)\s*?$.*?^\s*Priority=(\d+)", text, re.MULTILINE | re.DOTALL)
+    return {name: int(priority) for name, priority in pairs}
+
+
+def parse_admin_level(text: str, user: str) -> str:
+    """Return the AdminLevel of a user from `scontrol show assoc_mgr flags=users`, None where unknown."""
+    match = re.search(rf"^\s*UserName={re.escape(user)}\(\d+\).*?AdminLevel=(\w+)", text, re.MULTILINE)
+    return match[1] if match else "None"
+
+
+def parse_config(text: str) -> SlurmConfig:
+    """Return what matters here of `scontrol show config`.
+
+    Raises:
+        ParseError: the text isn't such a listing.
+    """
+    pairs = (line.partition("=") for line in _lines(text))
+    values = {key.strip(): value.strip() for key, equals, value in pairs if equals}
+    if "PriorityType" not in values:
+        raise ParseError("no PriorityType in scontrol show config", text)
+    weights = {name: _whole(values.get(setting, ""), 0) for name, setting in PRIORITY_WEIGHTS.items()}
+    return SlurmConfig(
+        cluster=values.get("ClusterName", ""),
+        release=values.get("SLURM_VERSION", ""),
+        slurm_user=values.get("SlurmUser", "").partition("(")[0],
+        priority_type=values["PriorityType"],
+        priority_flags=_names(values.get("PriorityFlags", "")),
+        priority_weights=weights | {"tres": _tres_weight(values.get("PriorityWeightTRES", ""))},
+        site_factor_plugin=_set(values.get("PrioritySiteFactorPlugin", "")),
+        scheduler_parameters=_names(values.get("SchedulerParameters", "")),
+        slurmctld_parameters=_names(values.get("SlurmctldParameters", "")),
+    )
+
+
+def parse_past_runs(text: str) -> dict[int, tuple[PastRun, ...]]:
+    """Return the runs that ended in a requeue, oldest first, by job id, from `sacct -D -X -n -P`."""
+    runs: dict[int, list[tuple[int, PastRun]]] = {}
+    for line in _lines(text):
+        job_id, state, *times = line.split("|")
+        submit, eligible, start = (parse_timestamp(value) for value in times)
+        if start is None or submit is None:
+            continue
+        wait = max(0, start - max(submit, eligible or submit))
+        runs.setdefault(int(job_id), []).append((submit, PastRun(state.split(" ")[0], float(wait))))
+    return {
+        job_id: tuple(run for _, run in sorted(found, key=lambda pair: pair[0]))
+        for job_id, found in runs.items()
+    }
+
+
+def parse_update_failures(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (id, sentence) for each update that scontrol reported as failed; other lines as ("", line).
+
+    scontrol names a job as `<sentence> for job <id>` and array tasks as `<id>_<tasks>: <sentence>`.
+    """
+    for line in _lines(text):
+        match = _FAILED_JOB.fullmatch(line) or _FAILED_TASKS.fullmatch(line)
+        yield (match["id"], match["what"]) if match else ("", line)
+
+
+def one_line(line: str) -> Mapping[str, str]:
+    """Return the first value of each key in a `Key=value Key=value` line; values may hold spaces."""
+    words = _ONE_LINE_KEY.split(line)
+    pairs = zip(words[1::2], words[2::2], strict=True)
+    values: dict[str, str] = {}
+    for key, value in pairs:
+        values.setdefault(key, value.strip())
+    return values
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines that hold something; only a newline ends a line here."""
+    return (line.strip() for line in text.split("\n") if line.strip())
+
+
+def _het_job_id(text: str) -> int | None:
+    return int(text) if text.isdigit() and int(text) else None
+
+
+def _tres_weight(text: str) -> int:
+    return int(sum(float(item.partition("=")[2]) for item in _names(text)))
+
+
+def _whole(text: str, otherwise: int) -> int:
+    return otherwise if text in _NOT_SET else int(text)
+
+
+def _set(text: str) -> str:
+    return "" if text in _NOT_SET or text.lower() in {"none", "site_factor/none"} else text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text in _NOT_SET else tuple(text.split(","))

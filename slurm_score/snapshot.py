@@ -1,0 +1,105 @@
+"""The file through which the reprioritizer tells the service what the cluster looks like.
+
+Line 1 holds the policy, the cluster and the GPU pressure, which is all that scoring a new job needs;
+then one line a job. It is replaced as a whole, so that a reader sees the old one or the new one.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from slurm_score.errors import PolicyError, SnapshotError
+from slurm_score.model import Cluster, Job, Queue
+from slurm_score.policy import Policy, load_policy
+
+FORMAT = 1
+FILE_MODE = 0o640
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What one cycle saw and by which policy; `pressure` is inventory.gpu_pressure of its jobs."""
+
+    policy: Policy
+    cluster: Cluster
+    pressure: Mapping[str, float] = field(default_factory=dict)
+    jobs: tuple[Job, ...] = ()
+
+    def queue(self, jobs: tuple[Job, ...] | None = None, now_s: float | None = None) -> Queue:
+        """Return a queue to score on this cluster: its own pending jobs, or the jobs given."""
+        mine = tuple(job for job in self.jobs if job.pending)
+        return Queue(
+            jobs=mine if jobs is None else jobs,
+            cluster=self.cluster,
+            now_s=self.cluster.time_s if now_s is None else now_s,
+            pressure=self.pressure,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    format: int
+    policy: dict[str, Any]
+    cluster: Cluster
+    pressure: dict[str, float]
+
+
+_CONFIG = ConfigDict(ser_json_inf_nan="constants")
+_HEADER = TypeAdapter(tuple[_Header], config=_CONFIG)
+_JOB = TypeAdapter(tuple[Job], config=_CONFIG)
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Replace the snapshot file at once: no reader ever sees half of one.
+
+    Raises:
+        SnapshotError: the file can't be written; the old one is still there.
+    """
+    header = _Header(FORMAT, snapshot.policy.stored(), snapshot.cluster, dict(snapshot.pressure))
+    lines = [_HEADER.dump_json((header,)), *(_JOB.dump_json((job,)) for job in snapshot.jobs)]
+    temporary = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), FILE_MODE)
+            file.write(b"\n".join([*lines, b""]))
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise SnapshotError(f"{path}: can't write the snapshot: {error.strerror}") from error
+
+
+def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
+    """Return the snapshot of a file; without its jobs it costs the same for any length of queue.
+
+    Raises:
+        SnapshotError: it is missing, can't be read, or was written by another release.
+    """
+    try:
+        with path.open("rb") as file:
+            header = _HEADER.validate_json(file.readline())[0]
+            jobs = tuple(_JOB.validate_json(line)[0] for line in file) if with_jobs else ()
+    except FileNotFoundError:
+        raise SnapshotError(f"{path}: no snapshot yet; is the reprioritizer running?") from None
+    except OSError as error:
+        raise SnapshotError(f"{path}: can't read the snapshot: {error.strerror}") from error
+    except ValidationError as error:
+        raise SnapshotError(
+            f"{path}: not a snapshot of this release: {error.error_count()} faults"
+        ) from error
+    if header.format != FORMAT:
+        raise SnapshotError(
+            f"{path}: a snapshot of format {header.format}, got by a reader of format {FORMAT}"
+        )
+    try:
+        policy = load_policy(header.policy)
+    except PolicyError as error:
+        raise SnapshotError(f"{path}: {error}") from error
+    return Snapshot(policy=policy, cluster=header.cluster, pressure=header.pressure, jobs=jobs)
