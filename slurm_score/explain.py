@@ -90,21 +90,27 @@ def explain_job(queue: Queue, scores: Scores, policy: Policy, i: int) -> Explana
 
 
 def blocker(job: Job) -> str:
-    """Return in words what keeps a job from starting that is not its score; Slurm's reason is kept.
+    """Return in words what keeps a job from starting that is not its score, Slurm's own reason with it.
+
+    Slurm gives a fresh job no reason until the scheduler has looked at it; its dependency and its
+    priority tell before that.
 
     Source: squeue(1), JOB REASON CODES.
     """
-    if job.reason in _WAITS_ITS_TURN:
-        return "held at priority 0" if job.held else ""
-    word = job.reason.split(",")[0].split(" ")[0]
+    reason = "" if job.reason in _WAITS_ITS_TURN else job.reason
+    word = reason.split(",")[0].split(" ")[0]
     if word in _BLOCKERS:
         what = _BLOCKERS[word]
+    elif job.dependency:
+        what, word = _BLOCKERS["Dependency"], "Dependency"
     elif word.startswith(("QOS", "Assoc")):
         what = f"a limit of its {'QOS' if word.startswith('QOS') else 'association'} is reached"
+    elif job.held:
+        what = "it is held at priority 0"
     else:
-        what = "held at priority 0" if job.held else "Slurm's reason"
+        what = "Slurm says why" if reason else ""
     on = f" ({job.dependency})" if word == "Dependency" and job.dependency else ""
-    return f"{what}{on}: {job.reason}"
+    return f"{what}{on}" + (f": {reason}" if reason else "")
 
 
 def _term_line(queue: Queue, scores: Scores, policy: Policy, i: int, column: int) -> TermLine:

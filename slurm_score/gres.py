@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from slurm_score.errors import ParseError
+from slurm_score.errors import ParseError, shown
 from slurm_score.units import parse_count
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none"})
-_ITEM = re.compile(r"(?:[^,()]|\([^()]*\))+")
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _NUMBER = re.compile(r"\d+[KMGTP]?", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"[^\s:=,()]+")
@@ -70,9 +69,10 @@ def parse_gres(text: str) -> tuple[Gres, ...]:
         return ()
     if text.rstrip()[-1] in "=,:":
         raise ParseError("a GRES text that was cut off", text, "ask squeue for the field without a width")
-    if "".join(_ITEM.findall(text)) != text.replace(",", ""):
+    bare = _PARENTHESES.sub("", text)
+    if "(" in bare or ")" in bare:
         raise ParseError("unbalanced parentheses in a GRES text", text)
-    items = (_parse_item(item, text) for item in _ITEM.findall(text))
+    items = (_parse_item(item.strip(), text) for item in bare.split(",") if item.strip())
     return tuple(item for item in items if item is not None)
 
 
@@ -119,19 +119,19 @@ def gpu_request(
         count_gpus(parse_gres(per_socket)) * nodes,
         count_gpus(parse_gres(per_task)) * tasks,
     ]
-    asked = max(parts, key=lambda part: part.total)
+    asked = max(part.total for part in parts)
+    typed = max(parts, key=lambda part: sum(part.types.values())).types
     added_up = count_gpus(parse_gres(total))
-    gpus = added_up.total or asked.total
-    types = asked.types or added_up.types
+    gpus = added_up.total or asked
+    types = typed or added_up.types
     if len(types) == 1:
         types = dict.fromkeys(types, gpus)
     return GpuRequest(gpus, tuple(sorted(types.items())), node.total)
 
 
 def _parse_item(item: str, text: str) -> Gres | None:
-    bare = _PARENTHESES.sub("", item).strip()
-    prefixed = bare.startswith(("gres:", "gres/"))
-    body = bare[5:] if prefixed else bare
+    prefixed = item.startswith(("gres:", "gres/"))
+    body = item[5:] if prefixed else item
     if not prefixed and ("/" in body or "=" in body):
         return None
     head, equals, counted = body.partition("=")
@@ -140,5 +140,5 @@ def _parse_item(item: str, text: str) -> Gres | None:
         words.append(counted)
     count = parse_count(words.pop()) if len(words) > 1 and _NUMBER.fullmatch(words[-1]) else 1
     if not words or len(words) > 2 or not all(_WORD.fullmatch(word) for word in words):
-        raise ParseError(f"can't read the GRES item {item.strip()!r}", text, "name[:type][:count]")
+        raise ParseError(f"can't read the GRES item {shown(item)}", text, "name[:type][:count]")
     return Gres(words[0].lower(), words[1] if len(words) == 2 else None, count)

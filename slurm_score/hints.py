@@ -15,7 +15,7 @@ MAX_COMMENT = 1024
 MAX_PROBLEMS = 3
 KEYS = ("est", "left")
 
-_MARK = re.compile(r"(?:^|[\s;,])score:\s*([^;\r\n]*)", re.IGNORECASE)
+_MARK = re.compile(r"(?:^|[\s;,])score:([^;\r\n]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from slurm_score.errors import ParseError
 
 _FORM = re.compile(
     r"(?P<id>\d{1,10})"
-    r"(?:\+(?P<offset>\d{1,4})|_(?P<task>\d{1,10})|_\[(?P<tasks>[\d,:-]+)(?:%(?P<throttle>\d+))?\])?",
+    r"(?:\+(?P<offset>\d{1,4})|_(?P<task>\d{1,10})|_\[(?P<tasks>[\d,:-]+)(?:%(?P<throttle>\d{1,10}))?\])?",
     re.ASCII,
 )
-_SPAN = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
+_SPAN = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ def parse_job_id(text: str) -> JobId:
     match = _FORM.fullmatch(text.strip())
     if not match:
         raise ParseError("not a job id", text, "12, 12_3, 12_[0-9%3] or 12+1")
+    if match["tasks"]:
+        count_tasks(match["tasks"])
     number = {name: None if match[name] is None else int(match[name]) for name in ("task", "throttle")}
     offset = None if match["offset"] is None else int(match["offset"])
     return JobId(int(match["id"]), number["task"], match["tasks"] or "", number["throttle"], offset)

@@ -1,0 +1,32 @@
+# Each target sets up what it needs and is quick when nothing changed.
+VENV := .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-fast lint live engine cluster cluster-down clean
+
+demo: $(READY)
+	@$(BIN)/slurm-score demo
+
+test: test-fast live
+
+test-fast: lint
+	$(BIN)/pytest -m "not live" tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+live: $(READY) engine
+	$(BIN)/pytest -m live tests/live
+
+clean:
+	rm -rf $(VENV) .cache dist build
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@

@@ -1,0 +1,101 @@
+"""The command line: the only place that prints and exits.
+
+Exit codes: 0 done, 1 could not be done, 2 wrong usage or policy.
+"""
+
+import importlib
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slurm_score import __version__
+from slurm_score.errors import PolicyError, SlurmScoreError
+
+SUBCOMMANDS = {
+    "demo": "demo",
+    "explain": "explain",
+    "reprioritize": "reprioritize",
+    "reset": "reset",
+    "serve": "serve",
+}
+"""Subcommands by name, with the module of this package that holds them; read only when needed."""
+
+policy_option = click.option(
+    "--policy",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("/etc/slurm/slurm-score.yaml"),
+    show_default=True,
+    envvar="SLURM_SCORE_POLICY",
+    show_envvar=True,
+    help="The policy file.",
+)
+snapshot_option = click.option(
+    "--snapshot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("/var/lib/slurm-score/snapshot.jsonl"),
+    show_default=True,
+    envvar="SLURM_SCORE_SNAPSHOT",
+    show_envvar=True,
+    help="The file through which the reprioritizer tells the service about the cluster.",
+)
+socket_option = click.option(
+    "--socket",
+    "socket_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("/run/slurm-score/slurm-score.sock"),
+    show_default=True,
+    envvar="SLURM_SCORE_SOCKET",
+    show_envvar=True,
+    help="The unix socket of the service.",
+)
+
+
+class Commands(click.Group):
+    """A group that turns our errors into one line each and an exit code, without a traceback.
+
+    Subcommands are imported when they are called, so that one doesn't wait for the libraries of all.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the subcommands."""
+        return sorted(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a subcommand, None where there is none of this name."""
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        module = importlib.import_module(f"{__name__}.{SUBCOMMANDS[cmd_name]}")
+        command: click.Command = module.command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        with reported_errors(debug=bool(ctx.params.get("debug"))):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def reported_errors(*, debug: bool = False) -> Iterator[None]:
+    """Print our own errors as `slurm-score: …` and exit with 2 (policy) or 1 (the rest)."""
+    try:
+        yield
+    except SlurmScoreError as error:
+        if debug:
+            raise
+        for line in str(error).splitlines():
+            click.echo(f"slurm-score: {line}", err=True)
+        sys.exit(2 if isinstance(error, PolicyError) else 1)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="slurm-score")
+@click.option("--debug", is_flag=True, help="Show tracebacks, and log more.")
+def main(debug: bool) -> None:
+    """Score the pending jobs of a Slurm cluster and keep its queue in their order."""
+    level = logging.DEBUG if debug else logging.INFO
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -1,0 +1,65 @@
+"""The service from the outside: JSON over HTTP on a unix socket."""
+
+import http.client
+import json
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from slurm_score.errors import ServiceError
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """An HTTP connection whose other end is a unix socket."""
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+class ServiceClient:
+    """Asks the scoring service."""
+
+    def __init__(self, socket_path: Path, timeout_s: float = 10.0) -> None:
+        self._path = socket_path
+        self._timeout_s = timeout_s
+
+    def jobs(self) -> dict[str, Any]:
+        """Return all pending jobs, best first, and the weights."""
+        return self._ask("GET", "/v1/jobs")
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Return one pending job, explained.
+
+        Raises:
+            ServiceError: with status 404 where it isn't pending.
+        """
+        return self._ask("GET", f"/v1/jobs/{quote(job_id, safe='')}")
+
+    def score(self, submission: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer that the hook gets for a submission."""
+        return self._ask("POST", "/v1/score", json.dumps(submission))
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+        connection = _UnixConnection(self._path, self._timeout_s)
+        try:
+            connection.request(method, path, body)
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise ServiceError(f"{self._path}: the scoring service does not answer: {why}") from error
+        finally:
+            connection.close()
+        if not isinstance(answer, dict):
+            raise ServiceError(f"{self._path}: not an answer of the scoring service: {answer!r}")
+        if response.status != http.client.OK:
+            raise ServiceError(str(answer.get("error", f"HTTP {response.status}")), response.status)
+        return answer

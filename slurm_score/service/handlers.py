@@ -1,0 +1,204 @@
+"""What the service answers. Pure: a request, a snapshot, a policy and the time in; an answer out."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from slurm_score.errors import ParseError
+from slurm_score.explain import blocker, explain_job
+from slurm_score.factors import registry
+from slurm_score.gres import NO_GPUS, GpuRequest, gpu_request
+from slurm_score.hints import parse_hints
+from slurm_score.model import Cluster, Job, Queue
+from slurm_score.plan import skip_reason
+from slurm_score.policy import Mode, Policy
+from slurm_score.score import Scores, neutral_site, queue_order, score_queue
+from slurm_score.snapshot import Snapshot
+from slurm_score.units import MINUTE_S
+
+Text = Annotated[str, Field(max_length=8192)]
+Number = Annotated[int, Field(ge=0, le=2**63)]
+
+MAX_ADVICE = 3
+
+
+class ScoreRequest(BaseModel):
+    """A job as the hook sees it at submission; null is Slurm's "not set". Unknown fields are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    user: Text | None = None
+    account: Text | None = None
+    default_account: Text | None = None
+    qos: Text | None = None
+    default_qos: Text | None = None
+    partition: Text | None = None
+    time_limit_min: Number | Literal["UNLIMITED"] | None = None
+    min_nodes: Number | None = None
+    num_tasks: Number | None = None
+    ntasks_per_node: Number | None = None
+    cpus_per_task: Number | None = None
+    min_cpus: Number | None = None
+    tres_per_job: Text | None = None
+    tres_per_node: Text | None = None
+    tres_per_socket: Text | None = None
+    tres_per_task: Text | None = None
+    comment: Text | None = None
+    priority: Number | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreAnswer:
+    """The first SiteFactor of a job, None to leave it alone, and lines for its user.
+
+    `reason` says why an answer is neutral or none, and is empty for a score.
+    """
+
+    site_factor: int | None
+    advice: tuple[str, ...] = ()
+    reason: str = ""
+    policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A snapshot's pending jobs, scored by the snapshot's own policy."""
+
+    snapshot: Snapshot
+    queue: Queue
+    scores: Scores
+
+
+def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now_s: float) -> ScoreAnswer:
+    """Return the answer to the hook for one new job.
+
+    A job that is submitted held, or with a priority of its own, is left alone; a snapshot older
+    than the policy allows gives the neutral answer.
+    """
+    age = now_s - snapshot.cluster.time_s
+    if age > policy.max_snapshot_age:
+        return neutral_answer(f"the snapshot is {age:.0f} s old", policy, request)
+    if request.priority is not None:
+        reason = "submitted held" if request.priority == 0 else "submitted with its own priority"
+        return _answer(None, policy, request, reason)
+    job = job_from_request(request, snapshot.cluster, now_s)
+    scores = score_queue(snapshot.queue((job,), now_s), policy)
+    return _answer(int(scores.site[0]), policy, request)
+
+
+def neutral_answer(reason: str, policy: Policy, request: ScoreRequest | None = None) -> ScoreAnswer:
+    """Return the answer where nothing is known of the cluster: every factor at its neutral value."""
+    return _answer(neutral_site(policy), policy, request or ScoreRequest(), reason)
+
+
+def job_from_request(request: ScoreRequest, cluster: Cluster, now_s: float) -> Job:
+    """Return the job that a request describes, as it will stand in the queue."""
+    partition = request.partition or cluster.default_partition
+    tasks = request.num_tasks or (request.ntasks_per_node or 1) * (request.min_nodes or 1)
+    return Job(
+        job_id=0,
+        label="new",
+        user=request.user or "",
+        account=request.account or request.default_account or "",
+        qos=request.qos or request.default_qos or "",
+        partitions=tuple(filter(None, partition.split(","))),
+        submit_s=int(now_s),
+        eligible_s=int(now_s),
+        time_limit_s=_limit_s(request.time_limit_min),
+        nodes=request.min_nodes or 1,
+        cpus=max(request.min_cpus or 1, tasks * (request.cpus_per_task or 1)),
+        gpus=_gpus(request, tasks),
+        hints=parse_hints(request.comment or ""),
+    )
+
+
+def score_snapshot(snapshot: Snapshot) -> Scored:
+    """Return the snapshot's pending jobs with their scores."""
+    queue = snapshot.queue()
+    return Scored(snapshot, queue, score_queue(queue, snapshot.policy))
+
+
+def list_jobs(scored: Scored) -> dict[str, Any]:
+    """Return what sscore prints: the policy's weights and a row for each pending job, best first."""
+    queue, scores = scored.queue, scored.scores
+    order = sorted(range(len(queue)), key=lambda i: queue_order(queue, scores, i))
+    return {
+        "time_s": queue.now_s,
+        "mode": str(scored.snapshot.policy.mode),
+        "policy": scored.snapshot.policy.hash,
+        "headers": {name: registry()[name].header for name in scores.names},
+        "weights": dict(zip(scores.names, scores.weights, strict=True)),
+        "jobs": [_row(queue, scores, i) for i in order],
+    }
+
+
+def find_job(scored: Scored, job_id: str) -> int | None:
+    """Return the index of a pending job by the id that squeue prints, or by its plain number."""
+    for i, job in enumerate(scored.queue.jobs):
+        if job_id in {job.label, job.update_id, str(job.job_id), job.label.partition("_")[0]}:
+            return i
+    return None
+
+
+def explain(scored: Scored, i: int) -> dict[str, Any]:
+    """Return one pending job's explanation."""
+    return asdict(explain_job(scored.queue, scored.scores, scored.snapshot.policy, i))
+
+
+def _row(queue: Queue, scores: Scores, i: int) -> dict[str, Any]:
+    job = queue.jobs[i]
+    return {
+        "job": job.label,
+        "partition": ",".join(job.partitions),
+        "user": job.user,
+        "qos": job.qos,
+        "priority": job.priority,
+        "submit_s": job.submit_s,
+        "site": int(scores.site[i]),
+        "site_held": job.site_factor,
+        "score": float(scores.score[i]),
+        "guarded": bool(scores.guarded[i]),
+        "factors": _by_name(scores, scores.factors[i]),
+        "parts": _by_name(scores, scores.parts[i]),
+        "eligible": job.eligible(queue.now_s),
+        "untouched": skip_reason(job),
+        "blocker": blocker(job),
+    }
+
+
+def _by_name(scores: Scores, values: Any) -> Mapping[str, float]:
+    return dict(zip(scores.names, values.tolist(), strict=True))
+
+
+def _answer(site: int | None, policy: Policy, request: ScoreRequest, reason: str = "") -> ScoreAnswer:
+    """What the mode allows of an answer: nothing in observe, words in advise, the number in enforce."""
+    advice: tuple[str, ...] = ()
+    if policy.mode is not Mode.OBSERVE:
+        problems = parse_hints(request.comment or "").problems
+        advice = tuple(f"slurm-score: {problem}" for problem in problems[:MAX_ADVICE])
+    if policy.mode is not Mode.ENFORCE:
+        site, reason = None, reason or f"mode is {policy.mode}"
+    return ScoreAnswer(site_factor=site, advice=advice, reason=reason, policy=policy.hash)
+
+
+def _limit_s(minutes: int | str | None) -> float | None:
+    if minutes is None:
+        return None
+    return math.inf if isinstance(minutes, str) else minutes * MINUTE_S
+
+
+def _gpus(request: ScoreRequest, tasks: int) -> GpuRequest:
+    try:
+        return gpu_request(
+            per_job=request.tres_per_job or "",
+            per_node=request.tres_per_node or "",
+            per_socket=request.tres_per_socket or "",
+            per_task=request.tres_per_task or "",
+            nodes=request.min_nodes or 1,
+            tasks=tasks,
+        )
+    except ParseError:
+        return NO_GPUS  # Slurm itself will refuse what can't be read
