@@ -1,0 +1,1 @@
+"""The product on a fake Slurm: real service, real reprioritizer, real reports."""
