@@ -1,0 +1,35 @@
+-- Ready to use as slurm.conf's neighbour job_submit.lua (JobSubmitPlugins=lua) on a cluster that has no other
+-- rules of its own. Where there are some: example_site.lua. What it does: slurm_score.lua.
+--
+-- Whatever goes wrong here, jobs are submitted as if this file weren't there: an error while slurmctld loads it
+-- would keep slurmctld from starting.
+
+-- The module from this file's own folder, which needn't be on Lua's path.
+local function load_score()
+  local folder = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
+  local path = package.path
+  package.path = folder .. "/?.lua;" .. path
+  local is_loaded, module = pcall(require, "slurm_score")
+  package.path = path
+  if not is_loaded then
+    error(module, 0)
+  end
+  module.setup({}) -- what differs from the defaults, such as { deadline_s = 0.01 }
+  return module
+end
+
+local is_loaded, score = pcall(load_score)
+if not is_loaded then
+  pcall(slurm.log_error, "%s", "slurm_score: not loaded, no job gets a first score: " .. tostring(score))
+  score = nil
+end
+
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  return score and score.submit(job_desc, part_list, submit_uid) or slurm.SUCCESS
+end
+
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  return score and score.modify(job_desc, job_rec, part_list, modify_uid) or slurm.SUCCESS
+end
+
+return slurm.SUCCESS
