@@ -20,7 +20,17 @@ lint: $(READY)
 	$(BIN)/mypy
 
 live: $(READY) engine
+	@$(BIN)/python -m tests.live images
 	$(BIN)/pytest -m live tests/live
+
+engine: $(READY)
+	@$(BIN)/python -m tests.live engine
+
+cluster: $(READY) engine
+	@$(BIN)/python -m tests.live up
+
+cluster-down: $(READY)
+	@$(BIN)/python -m tests.live down
 
 clean:
 	rm -rf $(VENV) .cache dist build

@@ -1,0 +1,1 @@
+"""The container cluster as Python objects, and the tests that need it."""
