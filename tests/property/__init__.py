@@ -1,0 +1,1 @@
+"""Property tests: the laws that grammars, factors and plans keep, over random inputs."""

@@ -1,0 +1,85 @@
+"""A running service on a unix socket in a temporary folder, and two ways to ask it."""
+
+import http.client
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm_score.inventory import gpu_pressure
+from slurm_score.policy import parse_policy
+from slurm_score.service.app import create_app
+from slurm_score.service.background import running_service
+from slurm_score.service.client import ServiceClient
+from slurm_score.snapshot import Snapshot, write_snapshot
+from tests.unit.builders import NOW, make_cluster, make_gpu_job, make_job
+
+ENFORCE = "mode: enforce\n"
+JOBS = (
+    make_job(9, label="9_[3-9%3]", update_id="9_[3-9]", tasks="3-9"),
+    make_job(10, qos="high"),
+    make_gpu_job(26, "gpu:a100:1", label="26+0", update_id="26", het_job_id=26),
+)
+
+
+@dataclass
+class Service:
+    """The running service: its files, its clock, and two ways to ask it."""
+
+    folder: Path
+    now_s: float = NOW
+
+    @property
+    def policy(self) -> Path:
+        """The policy file."""
+        return self.folder / "policy.yaml"
+
+    @property
+    def snapshot(self) -> Path:
+        """The snapshot file."""
+        return self.folder / "snapshot.jsonl"
+
+    @property
+    def client(self) -> ServiceClient:
+        """The client that the commands use."""
+        return ServiceClient(self.folder / "s")
+
+    def clock(self) -> float:
+        """Return the service's time."""
+        return self.now_s
+
+    def publish(self, *jobs: Any) -> None:
+        """Write a snapshot of now with these jobs."""
+        cluster = make_cluster(time_s=float(self.now_s))
+        policy = parse_policy(self.policy.read_text(encoding="utf-8"))
+        pressure = gpu_pressure(jobs, cluster)
+        write_snapshot(
+            self.snapshot, Snapshot(policy=policy, cluster=cluster, pressure=pressure, jobs=tuple(jobs))
+        )
+
+    def ask(self, method: str, path: str, body: bytes = b"", *lines: str) -> tuple[int, str, str]:
+        """Return status, content type and body of one raw HTTP exchange."""
+        length = [] if any("chunked" in line for line in lines) else [f"Content-Length: {len(body)}"]
+        head = "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", *length, *lines, "", ""])
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(30)
+            connection.connect(str(self.folder / "s"))
+            connection.sendall(head.encode() + body)
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            told = response.read().decode()
+            return response.status, response.headers.get_content_type(), told
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A service in enforce with a snapshot of three jobs."""
+    service = Service(tmp_path)
+    service.policy.write_text(ENFORCE, encoding="utf-8")
+    service.publish(*JOBS)
+    app = create_app(service.policy, service.snapshot, service.clock)
+    with running_service(app, tmp_path / "s"):
+        yield service

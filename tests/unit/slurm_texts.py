@@ -1,0 +1,83 @@
+"""What Slurm's commands printed on real clusters, with other names."""
+
+from slurm_score.slurm.parse import JOB_FIELDS
+
+SEP, END = "\x1f", "\x1f0123456789abcdef"
+PENDING = {
+    "JobID": "812",
+    "JobArrayID": "812",
+    "HetJobID": "N/A",
+    "Partition": "main",
+    "UserName": "bob",
+    "Account": "research",
+    "QOS": "normal",
+    "State": "PENDING",
+    "Reason": "Priority",
+    "PriorityLong": "1200",
+    "SubmitTime": "1699990000",
+    "EligibleTime": "1699990000",
+    "StartTime": "N/A",
+    "TimeLimit": "1:00:00",
+    "NumNodes": "1",
+    "NumCPUs": "1",
+    "NumTasks": "1",
+    "tres-alloc": "cpu=1,mem=4000M,node=1,billing=1",
+    "tres-per-job": "N/A",
+    "tres-per-node": "N/A",
+    "tres-per-socket": "N/A",
+    "tres-per-task": "N/A",
+    "RestartCnt": "0",
+    "Dependency": "(null)",
+    "Comment": "(null)",
+}
+
+
+def squeue_line(**changes: str) -> str:
+    """Return what squeue prints for one job; names with a dash are written with an underscore."""
+    fields = PENDING | {name.replace("_", "-"): value for name, value in changes.items()}
+    return SEP.join(fields[name] for name in JOB_FIELDS) + END + "\n"
+
+
+NODE = (
+    "NodeName=g1 Arch=x86_64 CoresPerSocket=1  CPUAlloc=8 CPUEfctv=8 CPUTot=8 CPULoad=0.21 "
+    "AvailableFeatures=nvlink,big ActiveFeatures=nvlink Gres=gpu:a100:4 GresDrain=N/A "
+    "GresUsed=gpu:a100:4(IDX:0-3) NodeAddr=g1 NodeHostName=g1 Version=24.11.5 "
+    "OS=Linux 6.18 #1 SMP @0  RealMemory=4000 AllocMem=1000 FreeMem=N/A Sockets=8 Boards=1 "
+    "State=MIXED+DRAIN ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A Partitions=main,gpu  "
+    "BootTime=1699000000 SlurmdStartTime=1699000100 CfgTRES=cpu=8,mem=4000M,billing=8,gres/gpu=4 "
+    "AllocTRES=cpu=8 Reason=some text with Key=Value State=IDLE [root@2026]"
+)
+PARTITION = (
+    "PartitionName=main AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A "
+    "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO MaxNodes=UNLIMITED "
+    "MaxTime=7-00:00:00 MinNodes=0 LLN=NO Nodes=n[1-3] PriorityJobFactor=1 PriorityTier=1 State=UP "
+    "TotalCPUs=24 TotalNodes=3 SelectTypeParameters=NONE JobDefaults=(null) "
+    "TRES=cpu=24,mem=12000M,node=3,billing=24"
+)
+USERS = (
+    "User Records\n\nUserName=bobby(1002) DefAccount=x DefWckey= AdminLevel=Administrator\n"
+    "UserName=bob(1001) DefAccount=research DefWckey= AdminLevel=None\n"
+    "UserName=ops(1003) DefAccount=root DefWckey= AdminLevel=Operator\n"
+)
+CONFIG = """Configuration data as of 1700000000
+AccountingStorageTRES   = cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu
+ClusterName             = test
+PriorityParameters      = (null)
+PrioritySiteFactorParameters = (null)
+PrioritySiteFactorPlugin = (null)
+PriorityFlags           = SMALL_RELATIVE_TO_TIME,NO_FAIR_TREE
+PriorityType            = priority/multifactor
+PriorityWeightAge       = 1000
+PriorityWeightAssoc     = 0
+PriorityWeightFairShare = 2000
+PriorityWeightJobSize   = 0
+PriorityWeightPartition = 0
+PriorityWeightQOS       = 500
+PriorityWeightTRES      = CPU=1000,Mem=2000,GRES/gpu=3000
+SchedulerParameters     = bf_continue,bf_window=1440
+SlurmctldParameters     = rl_enable
+SlurmUser               = slurm(64030)
+SLURM_VERSION           = 22.05.8
+
+Slurmctld(primary) at ctl is UP
+"""
