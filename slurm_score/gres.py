@@ -8,6 +8,7 @@ One grammar for every spelling from 20.11 to 26.05: `gpu`, `gpu:2`, `gpu:a100:2`
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from slurm_score.errors import ParseError, shown
 from slurm_score.units import parse_count
@@ -17,6 +18,7 @@ _PARENTHESES = re.compile(r"\([^()]*\)")
 _NUMBER = re.compile(r"\d+[KMGTP]?", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"[^\s:=,()]+")
 _FLAGS = frozenset({"no_consume"})
+_MIG = re.compile(r"(?:^|[_.-])\d+[cg]\.(?:\d+[cg]\.)?\d+gb(?:[_.+-]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,21 @@ class GpuRequest:
 NO_GPUS = GpuRequest()
 
 
+@dataclass(frozen=True, slots=True)
+class GresCount:
+    """What a text holds, by unit: whole GPUs, MIG slices of GPUs, shards, MPS shares, and the rest.
+
+    A slice, a shard or a share is a part of a GPU and never counts as one. `other` is by `name` or
+    `name:type`, as written.
+    """
+
+    gpu: GpuCount = field(default_factory=GpuCount)
+    mig: GpuCount = field(default_factory=GpuCount)
+    shard: GpuCount = field(default_factory=GpuCount)
+    mps: GpuCount = field(default_factory=GpuCount)
+    other: Mapping[str, int] = field(default_factory=dict)
+
+
 def parse_gres(text: str) -> tuple[Gres, ...]:
     """Return the GRES items of a request, an inventory or a TRES string; other TRES are left out.
 
@@ -76,23 +93,43 @@ def parse_gres(text: str) -> tuple[Gres, ...]:
     return tuple(item for item in items if item is not None)
 
 
-def count_gpus(items: Iterable[Gres]) -> GpuCount:
-    """Return the whole GPUs among the items.
+def is_mig_type(gpu_type: str) -> bool:
+    """Return whether a GPU type names a MIG slice, such as `nvidia_h200_nvl_4g.71gb` or `1g.10gb`."""
+    return _MIG.search(gpu_type) is not None
 
-    Where a text names a total and the types it is made of, as a TRES string does, each GPU is
-    counted once: the total is the larger of the untyped count and the sum of the types.
+
+def count_gres(items: Iterable[Gres]) -> GresCount:
+    """Return what the items hold, by unit, each thing counted once; types are shown as written.
+
+    A TRES string names a total and the types it is made of (`gres/gpu=8,gres/gpu:h100=8`): the total
+    is the larger of the two, less the MIG slices, which Slurm counts among the GPUs. Types that
+    differ in case only are the same.
     """
-    untyped, types = 0, dict[str, int]()
+    untyped: dict[str, int] = {}
+    types: dict[str, dict[str, int]] = {unit: {} for unit in ("gpu", "mig", "shard", "mps")}
+    other: dict[str, int] = {}
     for item in items:
-        if item.name != "gpu":
-            continue
-        if item.type is None:
-            untyped += item.count
+        unit = "mig" if item.name == "gpu" and item.type and is_mig_type(item.type) else item.name
+        if unit not in types:
+            _add(other, item.name if item.type is None else f"{item.name}:{item.type}", item.count)
+        elif item.type is None:
+            _add(untyped, unit, item.count)
         else:
-            types[item.type.lower()] = types.get(item.type.lower(), 0) + item.count
-    return GpuCount(max(untyped, sum(types.values())), types)
+            _add(types[unit], item.type, item.count)
+    untyped["gpu"] = max(0, untyped.get("gpu", 0) - sum(types["mig"].values()))
+    counts = {
+        unit: GpuCount(max(untyped.get(unit, 0), sum(found.values())), found) for unit, found in types.items()
+    }
+    return GresCount(**counts, other=other)
 
 
+def count_gpus(items: Iterable[Gres]) -> GpuCount:
+    """Return the whole GPUs among the items, types in lower case."""
+    gpus = count_gres(items).gpu
+    return GpuCount(gpus.total, {gpu_type.lower(): n for gpu_type, n in gpus.types.items()})
+
+
+@lru_cache(maxsize=4096)
 def gpu_request(
     *,
     per_job: str = "",
@@ -103,30 +140,48 @@ def gpu_request(
     nodes: int = 1,
     tasks: int = 1,
 ) -> GpuRequest:
-    """Return the GPUs that a job asks for, from its tres_per_* strings and its size.
+    """Return the whole GPUs that a job asks for, from its tres_per_* strings and its size.
 
     `total` is the whole request as Slurm added it up (squeue's tres-alloc of a pending job) and
     wins over our own sum: only Slurm knows how many sockets or tasks there will be. Types come
-    from the request, since Slurm adds them up only where AccountingStorageTRES lists them.
+    from the request, since Slurm adds them up only where AccountingStorageTRES lists them; so do
+    MIG slices, which it counts among the GPUs.
 
     Raises:
         ParseError: one of the texts can't be read.
     """
-    node = count_gpus(parse_gres(per_node))
-    parts = [
-        count_gpus(parse_gres(per_job)),
-        node * nodes,
-        count_gpus(parse_gres(per_socket)) * nodes,
-        count_gpus(parse_gres(per_task)) * tasks,
-    ]
-    asked = max(part.total for part in parts)
-    typed = max(parts, key=lambda part: sum(part.types.values())).types
-    added_up = count_gpus(parse_gres(total))
-    gpus = added_up.total or asked
-    types = typed or added_up.types
+    asked = ((per_job, 1), (per_node, nodes), (per_socket, nodes), (per_task, tasks))
+    items = [(parse_gres(text), times) for text, times in asked]
+    wholes = [count_gpus(found) * times for found, times in items]
+    slices = max(count_gres(found).mig.total * times for found, times in items)
+    added_up = count_gres(parse_gres(total))
+    unseen_slices = 0 if added_up.mig.total else slices
+    gpus = max(0, added_up.gpu.total - unseen_slices) or max(whole.total for whole in wholes)
+    types = max(wholes, key=lambda whole: sum(whole.types.values())).types
+    types = types or {gpu_type.lower(): n for gpu_type, n in added_up.gpu.types.items()}
     if len(types) == 1:
         types = dict.fromkeys(types, gpus)
-    return GpuRequest(gpus, tuple(sorted(types.items())), node.total)
+    return GpuRequest(gpus, tuple(sorted(types.items())), count_gpus(items[1][0]).total)
+
+
+def cpus_for_gpus(cpus_per_tres: str, gpus: int) -> int:
+    """Return the CPUs that `--cpus-per-gpu` adds up to: `gres/gpu:4` for 2 GPUs are 8; 0 without it.
+
+    Raises:
+        ParseError: the text can't be read.
+    """
+    return count_gpus(parse_gres(cpus_per_tres)).total * gpus
+
+
+def format_gres(items: Iterable[Gres]) -> str:
+    """Return the items as Slurm writes a request from 23.11 on: `gres/gpu:a100:2,gres/shard:4`."""
+    return ",".join(f"gres/{i.name}{f':{i.type}' if i.type else ''}:{i.count}" for i in items)
+
+
+def _add(counts: dict[str, int], name: str, count: int) -> None:
+    """Add to the count of a name, whatever its case; the first spelling is kept."""
+    known = next((key for key in counts if key.lower() == name.lower()), name)
+    counts[known] = counts.get(known, 0) + count
 
 
 def _parse_item(item: str, text: str) -> Gres | None:

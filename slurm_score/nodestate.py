@@ -51,13 +51,16 @@ _ALONE = {
     "MAINT": "MAINTENANCE",
     "NO_RESPOND": "NOT_RESPONDING",
     "NPC": "PERFCTRS",
+    "PLANNED": "PLANNED",
     "PLND": "PLANNED",
     "POW_DN": "POWERING_DOWN",
     "POW_UP": "POWERING_UP",
     "RESV": "RESERVED",
     "BOOT": "REBOOT_ISSUED",
-    "BOOT^": "REBOOT_ISSUED",
 }
+_IDLE_ALONE = frozenset({"DRAINED", "PLANNED", "PLND", "POW_UP"})
+"""Flags that sinfo prints alone for idle nodes only; with the others the base can't be told."""
+
 _UNUSABLE_BASES = frozenset({"DOWN", "ERROR", "FUTURE", "INVAL"})
 _UNUSABLE_FLAGS = frozenset(
     {
@@ -91,7 +94,7 @@ _USABLE_FLAGS = frozenset(
         "UNDRAIN",
     }
 )
-_TEXT = re.compile(r"[A-Z][A-Z_]*(?:\^(?=[*~#!%$@^-]|$))?(?:\+[A-Z][A-Z_]*)*[*~#!%$@^-]{0,4}", re.ASCII)
+_WORD = re.compile(r"(?P<name>[A-Z][A-Z_]*)(?P<signs>[*~#!%$@^-]{0,4})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +122,18 @@ def parse_node_state(text: str) -> NodeState:
     Raises:
         ParseError: the text isn't a state at all.
     """
-    word = text.strip().upper()
-    if not _TEXT.fullmatch(word):
+    words = [_WORD.fullmatch(word) for word in text.strip().upper().split("+")]
+    found = [word for word in words if word]
+    if len(found) < len(words):
         raise ParseError("not a node state", text, "such as IDLE, MIXED+DRAIN, down* or idle~")
-    names = word.rstrip("".join(SIGNS)).split("+")
-    signs = word[len("+".join(names)) :]
-    flags = {_ALONE.get(name, name) for name in names[1:]} | {SIGNS[sign] for sign in signs}
+    names = [word["name"] for word in found]
+    flags = {_ALONE.get(name, name) for name in names[1:]}
+    flags |= {SIGNS[sign] for word in found for sign in word["signs"]}
     base = _BASES.get(names[0], "")
     if not base:
-        base = "UNKNOWN" if names[0] not in _ALONE else _BASE_OF.get(_ALONE[names[0]], "IDLE")
+        base = "IDLE" if names[0] in _IDLE_ALONE else "UNKNOWN"
         flags.add(_ALONE.get(names[0], names[0]))
     return NodeState(base, tuple(sorted(flags)), _usable(base, flags))
-
-
-_BASE_OF = {"FAIL": "DOWN"}
-"""The base that sinfo leaves out where it prints a flag alone; most are idle or in use, which is the same."""
 
 
 def _usable(base: str, flags: set[str]) -> bool | None:

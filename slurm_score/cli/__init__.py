@@ -19,6 +19,7 @@ from slurm_score.errors import PolicyError, SlurmScoreError
 SUBCOMMANDS = {
     "demo": "demo",
     "explain": "explain",
+    "parse": "parse",
     "reprioritize": "reprioritize",
     "reset": "reset",
     "serve": "serve",

@@ -1,38 +1,63 @@
-"""How important the site declares a job: its QOS."""
+"""How important the site declares a job: its QOS, and the urgency that a user may claim within it."""
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
-from slurm_score.model import Queue
+from slurm_score.hints import Urgency
+from slurm_score.model import Job, Queue
 
 
 class QosParams(FactorParams):
-    """QOS has no parameter besides its weight."""
+    """`urgent` names the QOS whose users may say `urgency=high`; lowering is open to everyone."""
 
     weight: Weight = 500
+    urgent: tuple[str, ...] = ()
 
 
-def compute(queue: Queue, params: QosParams) -> Term:  # noqa: ARG001 - the shape of every factor
-    """Return QOS priority / highest QOS priority; 0 for an unknown QOS or where all are 0."""
-    highest = max(queue.cluster.qos.values(), default=0)
-    priority = queue.column_by(lambda job: job.qos, lambda name: queue.cluster.qos.get(name, 0))
-    return Term(priority / highest if highest else np.zeros(len(queue)))
+def claimed_urgency(job: Job, params: QosParams) -> Urgency:
+    """Return the urgency of a job as far as its QOS allows it; `normal` where it claims too much."""
+    urgency = job.hints.urgency or "normal"
+    return "normal" if urgency == "high" and job.qos not in params.urgent else urgency
 
 
-def describe(queue: Queue, params: QosParams, i: int) -> str:  # noqa: ARG001 - the shape of every factor
-    """Return the QOS in words."""
-    name = queue.jobs[i].qos
-    if name not in queue.cluster.qos:
-        return f"QOS {name or '(none)'} is not known to slurmctld"
-    highest = max(queue.cluster.qos.values())
-    return f"QOS {name} has priority {queue.cluster.qos[name]} of at most {highest}"
+def qos_value(job: Job, qos: Mapping[str, int], params: QosParams) -> float:
+    """Return QOS priority / highest QOS priority, halved for low urgency, half-way to 1 for high.
+
+    An unknown QOS counts as priority 0, and so do all where the highest is 0.
+    """
+    highest = max(qos.values(), default=0)
+    value = qos.get(job.qos, 0) / highest if highest else 0.0
+    return {"low": value / 2, "normal": value, "high": (1 + value) / 2}[claimed_urgency(job, params)]
+
+
+def compute(queue: Queue, params: QosParams) -> Term:
+    """Return the value of each job's QOS and urgency."""
+    keys = [(job.qos, job.hints.urgency) for job in queue.jobs]
+    known = {
+        key: qos_value(job, queue.cluster.qos, params) for key, job in zip(keys, queue.jobs, strict=True)
+    }
+    return Term(np.array([known[key] for key in keys], np.float64))
+
+
+def describe(queue: Queue, params: QosParams, i: int) -> str:
+    """Return QOS and urgency in words."""
+    job, qos = queue.jobs[i], queue.cluster.qos
+    urgency = claimed_urgency(job, params)
+    also = "" if urgency == "normal" else f", urgency {urgency}"
+    if job.hints.urgency == "high" and urgency == "normal":
+        also = f", and urgency=high is not open to QOS {job.qos or '(none)'}"
+    if job.qos not in qos:
+        return f"QOS {job.qos or '(none)'} is not known to slurmctld{also}"
+    return f"QOS {job.qos} has priority {qos[job.qos]} of at most {max(qos.values())}{also}"
 
 
 FACTOR = Factor(
     name="qos",
     header="QOS",
     position=40,
-    summary="QOS priority / highest QOS priority",
+    summary="QOS priority / highest QOS priority; urgency=low halves it",
     params=QosParams,
     compute=compute,
     describe=describe,

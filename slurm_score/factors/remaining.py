@@ -22,17 +22,23 @@ class RemainingParams(FactorParams):
 def remaining_s(job: Job, queue: Queue) -> tuple[float | None, str]:
     """Return the time in s that a job still has to run, None if unknown, and where that comes from.
 
-    The user's hint `left=` or `est=` comes first, never above the time limit; then the limit;
-    then the partition's default or maximum.
+    The user's hints come first, never above the time limit: `left=`, else `est=`, less the share
+    that `progress=` says is done; then the limit, less that share; then the partition's default or
+    maximum.
     """
     limit, source = _limit_s(job, queue)
-    hint = job.hints.left_s if job.hints.left_s is not None else job.hints.est_s
-    if hint is None:
+    hints, undone = job.hints, 1.0 - (job.hints.progress or 0.0)
+    if hints.left_s is not None:
+        hint, name = hints.left_s, "hint left="
+    elif hints.est_s is not None:
+        hint, name = hints.est_s * undone, "hint est=" if undone == 1.0 else "hints est= and progress="
+    elif limit is not None and undone < 1.0:
+        hint, name = limit * undone, f"{source} and hint progress="
+    else:
         return limit, source
-    name = "left" if job.hints.left_s is not None else "est"
     if limit is not None and hint > limit:
-        return limit, f"hint {name}= capped by the {source}"
-    return hint, f"hint {name}="
+        return limit, f"{name} capped by the {source}"
+    return hint, name
 
 
 def compute(queue: Queue, params: RemainingParams) -> Term:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from slurm_score.errors import ParseError
 from slurm_score.explain import blocker, explain_job
 from slurm_score.factors import registry
-from slurm_score.gres import NO_GPUS, GpuRequest, gpu_request
+from slurm_score.gres import NO_GPUS, GpuRequest, cpus_for_gpus, gpu_request
 from slurm_score.hints import parse_hints
 from slurm_score.model import Cluster, Job, Queue
 from slurm_score.plan import skip_reason
@@ -46,6 +46,7 @@ class ScoreRequest(BaseModel):
     tres_per_node: Text | None = None
     tres_per_socket: Text | None = None
     tres_per_task: Text | None = None
+    cpus_per_tres: Text | None = None
     comment: Text | None = None
     priority: Number | None = None
 
@@ -98,6 +99,7 @@ def job_from_request(request: ScoreRequest, cluster: Cluster, now_s: float) -> J
     """Return the job that a request describes, as it will stand in the queue."""
     partition = request.partition or cluster.default_partition
     tasks = request.num_tasks or (request.ntasks_per_node or 1) * (request.min_nodes or 1)
+    gpus = _gpus(request, tasks)
     return Job(
         job_id=0,
         label="new",
@@ -109,8 +111,12 @@ def job_from_request(request: ScoreRequest, cluster: Cluster, now_s: float) -> J
         eligible_s=int(now_s),
         time_limit_s=_limit_s(request.time_limit_min),
         nodes=request.min_nodes or 1,
-        cpus=max(request.min_cpus or 1, tasks * (request.cpus_per_task or 1)),
-        gpus=_gpus(request, tasks),
+        cpus=max(
+            request.min_cpus or 1,
+            tasks * (request.cpus_per_task or 1),
+            cpus_for_gpus(request.cpus_per_tres or "", gpus.total) if gpus.total else 0,
+        ),
+        gpus=gpus,
         hints=parse_hints(request.comment or ""),
     )
 

@@ -13,6 +13,7 @@ from slurm_score.gres import count_gpus, gpu_request, parse_gres
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import parse_job_id
 from slurm_score.model import Job, Node, Partition, PastRun, SlurmConfig
+from slurm_score.nodestate import parse_node_state
 from slurm_score.units import parse_time_limit, parse_timestamp
 
 T = TypeVar("T")
@@ -59,32 +60,6 @@ _NOT_SET = frozenset({"", "N/A", "(null)", "NONE", "None"})
 _ONE_LINE_KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z_:/]*)=")
 _FAILED_JOB = re.compile(r"(?P<what>.+) for job (?P<id>\d[\d_,\[\]+-]*)")
 _FAILED_TASKS = re.compile(r"(?P<id>\d+_[\d,\[\]-]+): (?P<what>.+)")
-_NODE_STATE_MARKS = "*~#!%$@^-+"
-_UNUSABLE = frozenset(
-    {
-        "BLOCKED",
-        "DOWN",
-        "DRAIN",
-        "DRAINED",
-        "DRAINING",
-        "ERROR",
-        "FAIL",
-        "FAILING",
-        "FUTURE",
-        "INVAL",
-        "INVALID",
-        "INVALID_REG",
-        "MAINT",
-        "MAINTENANCE",
-        "NOT_RESPONDING",
-        "NO_RESPOND",
-        "PERFCTRS",
-        "POWERING_DOWN",
-        "REBOOT_ISSUED",
-        "REBOOT_REQUESTED",
-        "UNKNOWN",
-    }
-)
 
 
 @dataclass(slots=True)
@@ -203,13 +178,12 @@ def parse_nodes(text: str) -> Reading[Node]:
 
 
 def _node(line: str) -> Node:
-    get = one_line(line).get
-    state = get("State", "UNKNOWN")
-    states, usable = parse_node_state(state)
+    values = one_line(line)
+    get, state = values.get, parse_node_state(values.get("State", "UNKNOWN"))
     return Node(
-        name=one_line(line)["NodeName"],
-        states=states,
-        usable=usable,
+        name=values["NodeName"],
+        states=(state.base, *state.flags),
+        usable=state.usable is True,
         cpus=_whole(get("CPUEfctv") or get("CPUTot", ""), 0),
         cpus_used=_whole(get("CPUAlloc", ""), 0),
         mem_mib=_whole(get("RealMemory", ""), 0),
@@ -219,16 +193,6 @@ def _node(line: str) -> Node:
         partitions=_names(get("Partitions", "")),
         features=_names(get("ActiveFeatures", "")),
     )
-
-
-def parse_node_state(text: str) -> tuple[tuple[str, ...], bool]:
-    """Return a node's states, the base first, and whether a job could start on it.
-
-    A powered-down node of a cloud counts as usable: Slurm wakes it up. Source: sinfo(1), NODE STATE CODES.
-    """
-    states = tuple(word.rstrip(_NODE_STATE_MARKS) for word in text.strip().upper().split("+"))
-    responds = "*" not in text
-    return states, responds and not _UNUSABLE.intersection(states)
 
 
 def parse_partitions(text: str) -> Reading[Partition]:

@@ -3,15 +3,17 @@
 import math
 import string
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slurm_score.errors import ParseError, shown
-from slurm_score.gres import Gres, count_gpus, gpu_request, parse_gres
-from slurm_score.hints import MAX_PROBLEMS, parse_hints
+from slurm_score.gres import Gres, count_gpus, format_gres, gpu_request, parse_gres
+from slurm_score.hints import MAX_PROBLEMS, Hints, format_hints, parse_hints
 from slurm_score.jobid import JobId, count_tasks, parse_job_id
+from slurm_score.nodestate import NodeState, parse_node_state
 from slurm_score.units import (
     MAX_DURATION_S,
     format_duration,
@@ -49,6 +51,26 @@ job_ids = st.one_of(
     st.builds(JobId, numbers, tasks=task_lists, throttle=st.one_of(st.none(), numbers)),
     st.builds(JobId, numbers, het_offset=st.integers(0, 9999)),
 )
+steps = st.one_of(numbers.map(str), st.sampled_from(["batch", "extern", "interactive"]))
+node_states = st.builds(
+    lambda base, flags: parse_node_state("+".join([base, *flags])),
+    st.sampled_from(["IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "FUTURE"]),
+    st.lists(
+        st.sampled_from(["DRAIN", "CLOUD", "PLANNED", "POWERED_DOWN", "NOT_RESPONDING", "NEWER"]), unique=True
+    ),
+)
+hint_seconds = st.one_of(st.none(), st.integers(1, MAX_DURATION_S).map(float))
+good_hints = st.builds(
+    Hints,
+    est_s=hint_seconds,
+    left_s=hint_seconds,
+    progress=st.one_of(st.none(), st.integers(0, 100).map(lambda n: n / 100)),
+    ckpt=st.one_of(st.none(), st.booleans()),
+    gpu=st.lists(st.sampled_from(["a100", "h100", "v100-32gb"]), unique=True).map(tuple),
+    vram_gib=st.one_of(st.none(), st.integers(1, 4096).map(float)),
+    urgency=st.sampled_from([None, "low", "normal", "high"]),
+    deadline=st.sampled_from(["", "2026-12-24", "2026-12-24T18:00:05"]),
+)
 items = st.builds(Gres, names, st.one_of(st.none(), types), st.integers(0, 10**18 - 1))
 
 
@@ -69,6 +91,26 @@ def test_shown_time_limit_is_read_back(limit: float | None) -> None:
 def test_shown_job_id_is_read_back(job_id: JobId) -> None:
     """parse(format(x)) == x for plain ids, array tasks, pending arrays and het components."""
     assert parse_job_id(str(job_id)) == job_id
+
+
+@given(job_ids, steps)
+def test_shown_step_is_read_back(job_id: JobId, step: str) -> None:
+    """parse(format(x)) == x for the steps of every kind of job, and a step is updated as its job."""
+    whole = replace(job_id, step=step)
+    assert parse_job_id(str(whole)) == whole
+    assert whole.update_id == job_id.update_id
+
+
+@given(node_states)
+def test_shown_node_state_is_read_back(state: NodeState) -> None:
+    """parse(format(x)) == x, whether or not a job could start there."""
+    assert parse_node_state(str(state)) == state
+
+
+@given(good_hints)
+def test_written_hints_are_read_back(hints: Hints) -> None:
+    """parse(format(x)) == x for every hint that can be given."""
+    assert parse_hints(format_hints(hints)) == hints
 
 
 @given(job_ids)
@@ -97,6 +139,7 @@ def test_written_gres_is_read_back(written: list[Gres], prefix: str, behind: str
         f"{prefix}{item.name}{f':{item.type}' if item.type else ''}:{item.count}{behind}" for item in written
     )
     assert parse_gres(text) == tuple(written)
+    assert parse_gres(format_gres(written)) == tuple(written)
 
 
 @given(st.lists(items, min_size=1, max_size=4))
@@ -128,6 +171,7 @@ def request_per_node(text: str) -> object:
         parse_count,
         parse_gres,
         parse_job_id,
+        parse_node_state,
         count_tasks,
         request_per_node,
     ],

@@ -2,7 +2,9 @@
 
 import pytest
 
-from slurm_score.hints import NO_HINTS, Hints, parse_hints
+from slurm_score.hints import _KEYS, NO_HINTS, Hints, parse_hints
+
+KNOWN = "(known: est, left, progress, ckpt, gpu, vram, urgency, deadline)"
 
 
 @pytest.mark.parametrize(
@@ -17,6 +19,18 @@ from slurm_score.hints import NO_HINTS, Hints, parse_hints
         ("run 7; score: est=20m; nothing=here", Hints(est_s=1200.0)),
         ("run 7,score: est=20m\nnext line: x=1", Hints(est_s=1200.0)),
         ("first line\nscore: est=20m", Hints(est_s=1200.0)),
+        ("score: progress=40%", Hints(progress=0.4)),
+        ("score: progress=0", Hints(progress=0.0)),
+        ("score: progress=12.5", Hints(progress=0.125)),
+        ("score: ckpt=yes", Hints(ckpt=True)),
+        ("score: ckpt=NO", Hints(ckpt=False)),
+        ("score: gpu=A100|h100", Hints(gpu=("a100", "h100"))),
+        ("score: gpu=tesla_v100-sxm3-32gb", Hints(gpu=("tesla_v100-sxm3-32gb",))),
+        ("score: vram=40", Hints(vram_gib=40.0)),
+        ("score: vram=79.5GiB", Hints(vram_gib=79.5)),
+        ("score: urgency=High", Hints(urgency="high")),
+        ("score: deadline=2026-12-24", Hints(deadline="2026-12-24")),
+        ("score: deadline=2026-12-24t18:00", Hints(deadline="2026-12-24T18:00")),
     ],
 )
 def test_hints_stand_behind_score(comment: str, hints: Hints) -> None:
@@ -51,12 +65,33 @@ def test_comment_without_hints_is_nobodys_business(comment: str) -> None:
     ("comment", "problem"),
     [
         ("score: fast", "hint 'fast' ignored: not key=value"),
-        ("score: ets=20m", "hint 'ets' ignored: unknown, did you mean 'est'? (known: est, left)"),
-        ("score: x=20m", "hint 'x' ignored: unknown (known: est, left)"),
+        (
+            "score: ets=20m",
+            f"hint 'ets' ignored: unknown, did you mean 'est'? {KNOWN}",
+        ),
+        (
+            "score: x=20m",
+            f"hint 'x' ignored: unknown {KNOWN}",
+        ),
         ("score: est=", "hint 'est=' ignored: not a duration such as 20m, 2h30m or 1-12:00"),
         ("score: est=soon", "hint 'est=soon' ignored: not a duration such as 20m, 2h30m or 1-12:00"),
         ("score: est=0", "hint 'est=0' ignored: not a duration such as 20m, 2h30m or 1-12:00"),
         ("score: est=-5", "hint 'est=-5' ignored: not a duration such as 20m, 2h30m or 1-12:00"),
+        ("score: progress=101", "hint 'progress=101' ignored: not a percentage from 0 to 100"),
+        ("score: progress=-1", "hint 'progress=-1' ignored: not a percentage from 0 to 100"),
+        ("score: progress=nan", "hint 'progress=nan' ignored: not a percentage from 0 to 100"),
+        ("score: ckpt=1", "hint 'ckpt=1' ignored: not yes or no"),
+        ("score: gpu=", "hint 'gpu=' ignored: not GPU types such as a100|h100"),
+        ("score: gpu=a100|", "hint 'gpu=a100|' ignored: not GPU types such as a100|h100"),
+        ("score: gpu=$(id)", "hint 'gpu=$(id)' ignored: not GPU types such as a100|h100"),
+        ("score: vram=0", "hint 'vram=0' ignored: not GiB for each GPU, such as 40"),
+        ("score: vram=1e3", "hint 'vram=1e3' ignored: not GiB for each GPU, such as 40"),
+        ("score: urgency=max", "hint 'urgency=max' ignored: not low, normal or high"),
+        ("score: deadline=soon", "hint 'deadline=soon' ignored: not a time such as 2026-12-24T18:00"),
+        (
+            "score: deadline=2026-13-01",
+            "hint 'deadline=2026-13-01' ignored: not a time such as 2026-12-24T18:00",
+        ),
         ("score: a\x1b[31m", "hint 'a\\x1b[31m' ignored: not key=value"),
         ("score: é\u202e", "hint '\\xe9\\u202e' ignored: not key=value"),
     ],
@@ -83,3 +118,15 @@ def test_good_hint_counts_beside_a_bad_one() -> None:
 def test_at_most_three_problems_are_told() -> None:
     """A long comment doesn't fill the user's terminal."""
     assert len(parse_hints("score: " + "a b c d e f g " * 20).problems) == 3
+
+
+def test_the_same_problem_is_told_once() -> None:
+    """Unknown keys and bad values are named once, and at most three of them."""
+    assert parse_hints("score: x y x z w").problems == tuple(
+        f"hint '{word}' ignored: not key=value" for word in ("x", "y", "z")
+    )
+
+
+def test_every_hint_has_a_key() -> None:
+    """What Hints holds can be said, and nothing else can."""
+    assert {field for field, _, _ in _KEYS.values()} | {"problems"} == set(Hints.__dataclass_fields__)

@@ -29,6 +29,10 @@ def test_job_id_is_read_as_squeue_prints_it(text: str, job_id: JobId) -> None:
     ("text", "update_id"),
     [
         ("12", "12"),
+        ("12.batch", "12"),
+        ("12_3.0", "12_3"),
+        ("12+1.extern", "12"),
+        ("9_[3-9,20-...]", "9"),
         ("12_3", "12_3"),
         ("9_[3-9%3]", "9_[3-9]"),
         ("9_[3-9]", "9_[3-9]"),
@@ -44,12 +48,36 @@ def test_update_names_whole_array_record_and_het_leader(text: str, update_id: st
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "x", "12.batch", "12_", "12+", "12_[", "12_[]", "12_[1-2", "12_[a]", "-1", "1 2", "12_3_4"),
-        *("12_[0-9,...]", "12_[-]", "12_[1,,2]", "12_[1-2%]", "12+1_2", "٣", "1" * 11, "1_[9%99999999999]"),
+        *(
+            "",
+            "x",
+            "12.",
+            "12.foo",
+            "12_",
+            "12+",
+            "12_[",
+            "12_[]",
+            "12_[1-2",
+            "12_[a]",
+            "-1",
+            "1 2",
+            "12_3_4",
+        ),
+        *(
+            "12_[...",
+            "12_[1,3",
+            "12_[-]",
+            "12_[1,,2]",
+            "12_[1-2%]",
+            "12+1_2",
+            "٣",
+            "1" * 11,
+            "1_[9%99999999999]",
+        ),
     ],
 )
 def test_other_job_id_is_refused(text: str) -> None:
-    """A task list that squeue cut off is one of them: updating half of an array would split it."""
+    """What squeue can't have printed is a mistake, and is named as one."""
     with pytest.raises(ParseError):
         parse_job_id(text)
 
@@ -68,3 +96,37 @@ def test_other_task_list_is_refused(tasks: str) -> None:
     """Numbers beyond ten digits are no task ids, and too large to count."""
     with pytest.raises(ParseError, match="not a list of array tasks"):
         count_tasks(tasks)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "tasks", "step"),
+    [
+        ("12", "job", 1, ""),
+        ("12_3", "task", 1, ""),
+        ("57829110_[5-100]", "array", 96, ""),
+        ("26+1", "het", 1, ""),
+        ("12.0", "step", 1, "0"),
+        ("12_3.batch", "step", 1, "batch"),
+        ("12+1.interactive", "step", 1, "interactive"),
+    ],
+)
+def test_an_id_says_what_it_names(text: str, kind: str, tasks: int, step: str) -> None:
+    """Case 25: one row of 96 tasks; case 26: a component; steps belong to their job. Source: squeue(1)."""
+    job_id = parse_job_id(text)
+    assert (job_id.kind, job_id.task_count, job_id.step, str(job_id)) == (kind, tasks, step, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks", "throttle"),
+    [
+        ("12_[0-9,20-29,...]", "0-9,20-29", None),
+        ("12_[1,3,5,7...%4]", "1,3,5", 4),
+        ("12_[1,3,5,7...", "1,3,5", None),
+        ("12_[0-99...]", "", None),
+    ],
+)
+def test_a_cut_task_list_is_read_as_far_as_it_is_whole(text: str, tasks: str, throttle: int | None) -> None:
+    """The last number before the dots may be cut too. Part of a list would split the array: trap 12."""
+    job_id = parse_job_id(text)
+    assert (job_id.tasks, job_id.throttle, job_id.truncated) == (tasks, throttle, True)
+    assert (job_id.kind, job_id.update_id) == ("array", "12")

@@ -12,7 +12,6 @@ from slurm_score.slurm.parse import (
     one_line,
     parse_admin_level,
     parse_config,
-    parse_node_state,
     parse_nodes,
     parse_partitions,
     parse_qos,
@@ -67,7 +66,12 @@ def test_node_is_read() -> None:
             id="idle",
         ),
         pytest.param("Partitions=main,gpu  ", "", {"partitions": ()}, id="in no partition"),
-        pytest.param("State=MIXED+DRAIN", "State=IDLE*", {"states": ("IDLE",), "usable": False}, id="silent"),
+        pytest.param(
+            "State=MIXED+DRAIN",
+            "State=IDLE*",
+            {"states": ("IDLE", "NOT_RESPONDING"), "usable": False},
+            id="silent",
+        ),
     ],
 )
 def test_field_of_a_node_is_read(old: str, new: str, expected: dict[str, Any]) -> None:
@@ -81,34 +85,6 @@ def test_unreadable_node_is_left_out_and_named(text: str) -> None:
     """The other nodes count."""
     reading = parse_nodes(f"{NODE}\n{text}\n{NODE}\n")
     assert (len(reading.items), len(reading.problems)) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "states", "usable"),
-    [
-        ("IDLE", ("IDLE",), True),
-        ("MIXED", ("MIXED",), True),
-        ("ALLOCATED", ("ALLOCATED",), True),
-        ("mixed", ("MIXED",), True),
-        ("IDLE+PLANNED", ("IDLE", "PLANNED"), True),
-        ("IDLE+CLOUD+POWERED_DOWN", ("IDLE", "CLOUD", "POWERED_DOWN"), True),
-        ("IDLE~", ("IDLE",), True),
-        ("IDLE*", ("IDLE",), False),
-        ("MIXED+DRAIN", ("MIXED", "DRAIN"), False),
-        ("IDLE+DRAIN", ("IDLE", "DRAIN"), False),
-        ("DOWN*", ("DOWN",), False),
-        ("DOWN+NOT_RESPONDING", ("DOWN", "NOT_RESPONDING"), False),
-        ("IDLE+MAINTENANCE", ("IDLE", "MAINTENANCE"), False),
-        ("UNKNOWN", ("UNKNOWN",), False),
-        ("FUTURE", ("FUTURE",), False),
-        ("DOWN+INVALID_REG", ("DOWN", "INVALID_REG"), False),
-        ("IDLE+POWERING_DOWN", ("IDLE", "POWERING_DOWN"), False),
-        ("IDLE+REBOOT_ISSUED", ("IDLE", "REBOOT_ISSUED"), False),
-    ],
-)
-def test_node_state_tells_whether_a_job_could_start(text: str, states: tuple[str, ...], usable: bool) -> None:
-    """sinfo(1), NODE STATE CODES: the base state, flags after +, marks such as * behind."""
-    assert parse_node_state(text) == (states, usable)
 
 
 @pytest.mark.parametrize(

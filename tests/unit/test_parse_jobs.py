@@ -173,7 +173,7 @@ def test_no_comment_can_break_or_forge_a_record(comment: str) -> None:
     "changes",
     [
         {"tres_alloc": "cpu=2,mem=512M,node="},
-        {"JobArrayID": "9_[1-5,...]"},
+        {"JobArrayID": "9_[1-5,"},
         {"SubmitTime": "2026-01-01T00:00:00"},
         {"PriorityLong": "0.0000234"},
         {"TimeLimit": "an hour"},
