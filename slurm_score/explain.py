@@ -24,7 +24,8 @@ _BLOCKERS = {
     "PartitionInactive": "its partition starts no jobs",
     "Licenses": "it waits for a licence",
     "Reservation": "it waits for its reservation",
-    "ReqNodeNotAvail": "a node that it names is not available",
+    "ReqNodeNotAvail": "nodes that it needs are not available",
+    "launch": "its launch failed and Slurm holds it",
     "launch_failed_requeued_held": "its launch failed and Slurm holds it",
 }
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from slurm_score.gres import GpuRequest
 from slurm_score.model import Cluster, Job, Node
 
+UNTYPED = "gpu"
+
 
 def accepted_types(request: GpuRequest, partitions: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
     """Return the GPU types that could serve a request, sorted; empty where the partitions have none.
@@ -16,7 +18,7 @@ def accepted_types(request: GpuRequest, partitions: tuple[str, ...], cluster: Cl
     A typed request accepts its own types, if the partitions have them all; an untyped one accepts
     whatever type they have. Drained nodes count: they come back.
     """
-    present = {gpu_type for node in cluster.nodes_of(partitions) for gpu_type in node.gpus.types}
+    present = {gpu_type for node in cluster.nodes_of(partitions) for gpu_type in _by_type(node)}
     if not request.types:
         return tuple(sorted(present))
     wanted = [gpu_type for gpu_type, _ in request.types]
@@ -27,7 +29,7 @@ def usable_gpus(types: Iterable[str], partitions: tuple[str, ...], cluster: Clus
     """Return how many GPUs of these types stand on usable nodes of the partitions."""
     wanted = set(types)
     nodes = cluster.nodes_of(partitions)
-    return sum(n for node in nodes if node.usable for t, n in node.gpus.types.items() if t in wanted)
+    return sum(n for node in nodes if node.usable for t, n in _by_type(node).items() if t in wanted)
 
 
 def gpu_pressure(jobs: Iterable[Job], cluster: Cluster) -> dict[str, float]:
@@ -55,14 +57,14 @@ def contention(
 ) -> float:
     """Return how contended the least contended type is that a request accepts, from 0 to infinity.
 
-    0 for a request without GPUs, and for one that no node could ever serve.
+    Types without a usable GPU don't count, unless there is no other: then it is infinite. 0 for a
+    request without GPUs, and for one that no node could ever serve.
     """
     types = accepted_types(request, partitions, cluster) if request.total else ()
     if not types:
         return 0.0
-    if not usable_gpus(types, partitions, cluster):
-        return math.inf
-    return min(pressure.get(gpu_type, 0.0) for gpu_type in types)
+    usable = [gpu_type for gpu_type in types if usable_gpus((gpu_type,), partitions, cluster)]
+    return min((pressure.get(gpu_type, 0.0) for gpu_type in usable), default=math.inf)
 
 
 def ready_gpus(request: GpuRequest, partitions: tuple[str, ...], cluster: Cluster) -> int:
@@ -76,6 +78,12 @@ def ready_gpus(request: GpuRequest, partitions: tuple[str, ...], cluster: Cluste
         (sum(_ready(t, n, request, cluster.nodes_of((p,))) for t, n in wanted) for p in partitions),
         default=0,
     )
+
+
+def _by_type(node: Node) -> dict[str, int]:
+    """Return a node's GPUs by type; those that slurm.conf gives no type count as type `gpu`."""
+    untyped = node.gpus.total - sum(node.gpus.types.values())
+    return dict(node.gpus.types) | ({UNTYPED: untyped} if untyped else {})
 
 
 def _ready(gpu_type: str | None, count: int, request: GpuRequest, nodes: tuple[Node, ...]) -> int:

@@ -113,11 +113,24 @@ def count_tasks(tasks: str) -> int:
     Raises:
         ParseError: not such a list.
     """
-    total = 0
+    return sum(len(span) for span in _spans(tasks))
+
+
+def has_task(tasks: str, task: int) -> bool:
+    """Return whether a list such as `0-9,12,20-30:5` names a task.
+
+    Raises:
+        ParseError: not such a list.
+    """
+    return any(task in span for span in _spans(tasks))
+
+
+def _spans(tasks: str) -> list[range]:
+    spans = []
     for part in tasks.split(","):
         match = _SPAN.fullmatch(part)
         if not match:
             raise ParseError("not a list of array tasks", tasks, "0-9,12,20-30:5")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        total += len(range(first, last + 1, max(1, step)))
-    return total
+        spans.append(range(first, last + 1, max(1, step)))
+    return spans

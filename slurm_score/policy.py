@@ -130,7 +130,7 @@ def parse_policy(text: str, where: str = "policy") -> Policy:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # PyYAML lets the last two through
         raise PolicyError([_yaml_problem(error, where)]) from None
     if not isinstance(data, dict | None):
         raise PolicyError(
@@ -156,7 +156,7 @@ class _Lines:
         self._where = where
         self._lines: dict[Path, int] = {}
         self._twice: list[Path] = []
-        self._open: set[int] = set()
+        self._seen: set[int] = set()
         self._walk(node, ())
 
     def at(self, path: Path) -> str:
@@ -177,16 +177,15 @@ class _Lines:
             yield Problem(self.at(path), f"{_dotted(path)}: stands twice", "", "remove one of them")
 
     def _walk(self, node: yaml.Node | None, path: Path) -> None:
-        if not isinstance(node, yaml.MappingNode) or id(node) in self._open:
+        if not isinstance(node, yaml.MappingNode) or id(node) in self._seen:
             return
-        self._open.add(id(node))
+        self._seen.add(id(node))  # an alias stands for what was walked before
         for key, value in node.value:
             below = (*path, str(key.value))
             if below in self._lines:
                 self._twice.append(below)
             self._lines[below] = key.start_mark.line + 1
             self._walk(value, below)
-        self._open.remove(id(node))
 
 
 def _read_factors(given: object, lines: _Lines) -> tuple[dict[str, FactorParams], list[Problem]]:
@@ -248,7 +247,7 @@ def _problem(path: Path, what: str, got: str, allowed: str, lines: _Lines) -> Pr
     return Problem(lines.at(path), dotted + what, got, allowed)
 
 
-def _yaml_problem(error: yaml.YAMLError, where: str) -> Problem:
+def _yaml_problem(error: Exception, where: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
     place = where if mark is None else f"{where}:{mark.line + 1}"
     return Problem(place, f"not YAML: {getattr(error, 'problem', None) or error}")

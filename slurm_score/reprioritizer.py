@@ -125,7 +125,8 @@ class Reprioritizer:
             jobs = read_snapshot(self._path).jobs
         except SnapshotError:
             return  # a first start, or a new release: accounting is asked again
-        self._past = {job.job_id: (job.restarts, job.past_runs) for job in jobs if job.past_runs}
+        whole = (job for job in jobs if job.restarts and len(job.past_runs) >= job.restarts)
+        self._past = {job.job_id: (job.restarts, job.past_runs) for job in whole}
 
     def _warn(self, doubled: tuple[str, ...]) -> None:
         text = ", ".join(doubled)

@@ -5,6 +5,7 @@ or, for a job that has waited longer than `guard.after`, a number above every sc
 Slurm's own factors can add, in order of wait.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ def queue_order(queue: Queue, scores: Scores, i: int) -> tuple[int, int, int]:
 def neutral_site(policy: Policy) -> int:
     """Return the SiteFactor for a job about which nothing is known: every factor at its neutral value."""
     total: float = sum(policy.factors[name].weight * factor.neutral for name, factor in registry().items())
-    return min(policy.cap, round(total))
+    return min(policy.cap, math.floor(total + 0.5))
 
 
 def guard_base(queue: Queue, policy: Policy) -> int:

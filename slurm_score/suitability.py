@@ -5,6 +5,9 @@ from slurm_score.model import SlurmConfig
 from slurm_score.policy import Mode, Policy
 from slurm_score.slurm.gateway import Identity
 
+GUARD_ROOM = 100_000
+"""Points that the guard tier needs above everything else: a point a minute, so 69 days."""
+
 TWINS = {
     "wait": ("age", "PriorityWeightAge"),
     "qos": ("qos", "PriorityWeightQOS"),
@@ -17,8 +20,8 @@ def require_suitable(config: SlurmConfig, policy: Policy) -> None:
     """Let a cycle go on, or raise because what it would do is void or against the policy.
 
     Raises:
-        UnsuitableSlurmError: SiteFactor has no effect here; or, in enforce, a plugin overwrites it or
-            Slurm still weighs what the policy says we replace.
+        UnsuitableSlurmError: SiteFactor has no effect here; or, in enforce, a plugin overwrites it,
+            the cap is too low for the guard, or Slurm still weighs what the policy says we replace.
     """
     if config.priority_type != "priority/multifactor":
         raise UnsuitableSlurmError(
@@ -29,6 +32,12 @@ def require_suitable(config: SlurmConfig, policy: Policy) -> None:
     if config.site_factor_plugin:
         plugin = config.site_factor_plugin
         raise UnsuitableSlurmError(f"PrioritySiteFactorPlugin={plugin} would overwrite what we set; unset it")
+    needed = policy.total_weight + config.priority_range + GUARD_ROOM
+    if needed > policy.cap:
+        raise UnsuitableSlurmError(
+            f"cap {policy.cap} leaves the guard tier no room above our weights ({policy.total_weight}) and "
+            f"Slurm's own ({config.priority_range}); set cap to {needed} or more"
+        )
     doubled = counted_twice(config, policy)
     if policy.slurm_factors == "replace" and doubled:
         raise UnsuitableSlurmError(

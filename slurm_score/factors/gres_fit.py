@@ -9,7 +9,7 @@ from slurm_score import inventory
 from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
 from slurm_score.model import Floats, Queue
 
-Share = Annotated[float, Field(ge=0, le=1000)]
+Share = Annotated[float, Field(ge=0, le=1000, strict=True)]
 
 
 class GresFitParams(FactorParams):

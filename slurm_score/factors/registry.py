@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
@@ -93,7 +93,7 @@ def registry() -> dict[str, AnyFactor]:
         _load_own(module.name)
         for module in pkgutil.iter_modules(importlib.import_module(__package__).__path__)
     ]
-    found += [_load_foreign(entry.name, entry.load()) for entry in entry_points(group=ENTRY_POINTS)]
+    found += [_load_foreign(entry) for entry in entry_points(group=ENTRY_POINTS)]
     factors: dict[str, AnyFactor] = {}
     for factor in sorted((f for f in found if f is not None), key=lambda f: (f.position, f.name)):
         if factor.name in factors:
@@ -107,7 +107,11 @@ def _load_own(name: str) -> AnyFactor | None:
     return factor if isinstance(factor, Factor) else None
 
 
-def _load_foreign(name: str, loaded: object) -> AnyFactor:
+def _load_foreign(entry: EntryPoint) -> AnyFactor:
+    try:
+        loaded = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise FactorError(f"entry point {entry.name!r} of {ENTRY_POINTS} can't be loaded: {error}") from error
     if not isinstance(loaded, Factor):
-        raise FactorError(f"entry point {name!r} of {ENTRY_POINTS} holds {loaded!r}, not a Factor")
+        raise FactorError(f"entry point {entry.name!r} of {ENTRY_POINTS} holds {loaded!r}, not a Factor")
     return loaded

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from slurm_score.factors.registry import Duration, Factor, FactorParams, Term, Weight
-from slurm_score.model import Job, Queue
+from slurm_score.model import Job, Partition, Queue
 from slurm_score.units import MINUTE_S, format_duration
 
 
@@ -60,14 +60,15 @@ def _limit_s(job: Job, queue: Queue) -> tuple[float | None, str]:
     if job.time_limit_s is not None:
         return job.time_limit_s, "time limit"
     known = [p for name in job.partitions if (p := queue.cluster.partitions.get(name)) is not None]
-    for seconds, source in (
-        ([p.default_time_s for p in known], "partition's default time"),
-        ([p.max_time_s for p in known], "partition's maximum time"),
-    ):
-        given = [s for s in seconds if s is not None]
-        if given:
-            return max(given), source
-    return (math.inf, "partition, which sets no limit") if known else (None, "")
+    return max((_partition_s(partition) for partition in known), default=(None, ""))
+
+
+def _partition_s(partition: Partition) -> tuple[float, str]:
+    if partition.default_time_s is not None:
+        return partition.default_time_s, "partition's default time"
+    if partition.max_time_s is not None:
+        return partition.max_time_s, "partition's maximum time"
+    return math.inf, "partition, which sets no limit"
 
 
 FACTOR = Factor(

@@ -51,9 +51,9 @@ def describe(queue: Queue, params: WaitParams, i: int) -> str:
     job = queue.jobs[i]
     if not job.eligible(queue.now_s):
         return "can't start yet, so the wait doesn't count"
-    wait = format_duration(job_wait_s(job, queue.now_s, params.keep_after))
-    kept = ", earlier runs included" if job.past_runs else ""
-    return f"has waited {wait} of {format_duration(params.max_wait)}{kept}"
+    wait_s = job_wait_s(job, queue.now_s, params.keep_after)
+    kept = ", earlier runs included" if wait_s > job_wait_s(job, queue.now_s, ()) else ""
+    return f"has waited {format_duration(wait_s)} of {format_duration(params.max_wait)}{kept}"
 
 
 FACTOR = Factor(

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from slurm_score.report.table import printable
+
 
 def format_explanation(answer: Mapping[str, Any]) -> str:
     """Return one job's explanation as text; `answer` is what the service says at /v1/jobs/ID."""
-    return "\n".join(_lines(answer)) + "\n"
+    return "".join(f"{printable(line)}\n" for line in _lines(answer))
 
 
 def _lines(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-WIDEST = 500
+WIDEST = 10_000
 LEFT = frozenset({"JOBID", "PARTITION", "USER", "NAME", "CHANGE", "ORDER"})
 
 
@@ -18,9 +18,9 @@ def format_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> st
     for header in headers:
         table.add_column(header, justify="left" if header in LEFT else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(_shown(value)) for value in row))
+        table.add_row(*(Text(printable(value)) for value in row))
     out = StringIO()
-    Console(file=out, width=WIDEST, no_color=True, highlight=False).print(table)
+    Console(file=out, width=WIDEST, force_terminal=False, no_color=True, highlight=False).print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -48,6 +48,6 @@ def format_weights(answer: Mapping[str, Any]) -> str:
     return format_table(headers, [["Weights", "", "", sum(weights), *weights]])
 
 
-def _shown(value: object) -> str:
-    """Return a value as text without control characters: names come from outside."""
+def printable(value: object) -> str:
+    """Return a value as text without control characters: names and reasons come from outside."""
     return "".join(c if c.isprintable() else "?" for c in str(value))

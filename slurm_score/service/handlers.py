@@ -12,6 +12,7 @@ from slurm_score.explain import blocker, explain_job
 from slurm_score.factors import registry
 from slurm_score.gres import NO_GPUS, GpuRequest, cpus_for_gpus, gpu_request
 from slurm_score.hints import parse_hints
+from slurm_score.jobid import has_task
 from slurm_score.model import Cluster, Job, Queue
 from slurm_score.plan import skip_reason
 from slurm_score.policy import Mode, Policy
@@ -23,6 +24,7 @@ Text = Annotated[str, Field(max_length=8192)]
 Number = Annotated[int, Field(ge=0, le=2**63)]
 
 MAX_ADVICE = 3
+MAX_DIGITS = 10
 
 
 class ScoreRequest(BaseModel):
@@ -83,16 +85,22 @@ def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now
     if age > policy.max_snapshot_age:
         return neutral_answer(f"the snapshot is {age:.0f} s old", policy, request)
     if request.priority is not None:
-        reason = "submitted held" if request.priority == 0 else "submitted with its own priority"
-        return _answer(None, policy, request, reason)
+        return neutral_answer("", policy, request)
     job = job_from_request(request, snapshot.cluster, now_s)
     scores = score_queue(snapshot.queue((job,), now_s), policy)
     return _answer(int(scores.site[0]), policy, request)
 
 
 def neutral_answer(reason: str, policy: Policy, request: ScoreRequest | None = None) -> ScoreAnswer:
-    """Return the answer where nothing is known of the cluster: every factor at its neutral value."""
-    return _answer(neutral_site(policy), policy, request or ScoreRequest(), reason)
+    """Return the answer where nothing is known of the cluster: every factor at its neutral value.
+
+    Held and pinned jobs are left alone here as well.
+    """
+    asked = request or ScoreRequest()
+    if asked.priority is not None:
+        why = "submitted held" if asked.priority == 0 else "submitted with its own priority"
+        return _answer(None, policy, asked, why)
+    return _answer(neutral_site(policy), policy, asked, reason)
 
 
 def job_from_request(request: ScoreRequest, cluster: Cluster, now_s: float) -> Job:
@@ -146,7 +154,15 @@ def find_job(scored: Scored, job_id: str) -> int | None:
     for i, job in enumerate(scored.queue.jobs):
         if job_id in {job.label, job.update_id, str(job.job_id), job.label.partition("_")[0]}:
             return i
+        if job.tasks and _names_task(job, job_id):
+            return i
     return None
+
+
+def _names_task(job: Job, job_id: str) -> bool:
+    array, _, task = job_id.partition("_")
+    is_task = task.isascii() and task.isdigit() and len(task) <= MAX_DIGITS
+    return is_task and array == job.label.partition("_")[0] and has_task(job.tasks, int(task))
 
 
 def explain(scored: Scored, i: int) -> dict[str, Any]:

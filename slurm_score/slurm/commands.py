@@ -130,7 +130,7 @@ class CommandGateway:
 
     def read_identity(self) -> Identity:
         """Return who we are and our AdminLevel, from slurmctld's memory: slurmdbd isn't asked."""
-        user = pwd.getpwuid(os.geteuid()).pw_name
+        user = _user_name(os.geteuid())
         argv = ("scontrol", "show", "assoc_mgr", "flags=users", f"users={user}")
         return Identity(user, self._parsed(argv, lambda text: parse.parse_admin_level(text, user)))
 
@@ -161,23 +161,27 @@ class CommandGateway:
     def _failures(self, updates: Sequence[SiteFactorUpdate], answer: Answer) -> tuple[UpdateFailure, ...]:
         by_id = {re.sub(r"[\[\]]", "", update.update_id): update for update in updates}
         failures: dict[str, UpdateFailure] = {}
-        for job, sentence in parse.parse_update_failures(answer.stderr):
+        told = list(parse.parse_update_failures(answer.stderr))
+        for job, sentence in told:
             update = by_id.get(re.sub(r"[\[\]]", "", job))
+            if _DOWN.search(sentence):
+                raise ControllerDownError(f"scontrol update: {sentence}", stderr=answer.stderr)
             if update is not None:
                 failures.setdefault(update.update_id, UpdateFailure(update, sentence))
-            elif _DOWN.search(sentence):
-                raise ControllerDownError(f"scontrol update: {sentence}", stderr=answer.stderr)
             else:
                 log.warning("scontrol update: %s", shown(f"{sentence} {job}".strip(), 200))
+        if answer.returncode and not any(job for job, _ in told):
+            raise _failed(("scontrol", "update"), answer)
         return tuple(failures.values())
 
     def _reading(self, argv: Sequence[str], read: Callable[[str], parse.Reading[T]]) -> list[T]:
         reading = self._parsed(argv, read)
-        if reading.problems and argv[0] not in self._told:
-            self._told.add(argv[0])
-            log.warning("%s: %d records left out: %s", argv[0], len(reading.problems), reading.problems[0])
+        command = _text(argv)
+        if reading.problems and command not in self._told:
+            self._told.add(command)
+            log.warning("%s: %d records left out: %s", command, len(reading.problems), reading.problems[0])
         if reading.problems and not reading.items:
-            raise UnparseableAnswerError(f"{_text(argv)}: {reading.problems[0]}", argv=argv)
+            raise UnparseableAnswerError(f"{command}: {reading.problems[0]}", argv=argv)
         return reading.items
 
     def _parsed(self, argv: Sequence[str], read: Callable[[str], T]) -> T:
@@ -188,6 +192,14 @@ class CommandGateway:
             return read(answer.stdout)
         except (ParseError, ValueError) as error:
             raise UnparseableAnswerError(f"{_text(argv)}: {error}", argv=argv) from error
+
+
+def _user_name(uid: int) -> str:
+    """Return a user's name, or the number where the system knows none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _failed(argv: Sequence[str], answer: Answer) -> SlurmError:

@@ -45,7 +45,7 @@ JOB_FIELDS = (
     "Dependency",
     "Comment",
 )
-SPRIO_FORMAT = "%i|%Y|%S|%A|%B|%F|%J|%P|%Q|%N"
+SPRIO_FORMAT = "%i|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T"
 SACCT_FIELDS = ("JobIDRaw", "State", "Submit", "Eligible", "Start")
 PRIORITY_WEIGHTS = {
     "age": "PriorityWeightAge",
@@ -155,7 +155,9 @@ def parse_sprio(text: str) -> Reading[PriorityRow]:
 
 
 def _priority_row(line: str) -> PriorityRow:
-    job_id, priority, site, *parts = (int(value) for value in line.split("|"))
+    *numbers, tres = line.split("|")
+    job_id, priority, site, *parts = (int(value) for value in numbers)
+    parts += [int(float(value)) for value in re.findall(r"=(\d+(?:\.\d+)?)", tres)]
     lost = min(site, *parts) < -(2**31) + 3
     pinned = lost or (priority > len(parts) and site == 0 and not any(parts))
     return PriorityRow(job_id, 0 if lost else site, pinned)
@@ -214,8 +216,14 @@ def _partition(line: str) -> Partition:
 
 def parse_qos(text: str) -> dict[str, int]:
     """Return QOS priorities by name from `scontrol show assoc_mgr flags=qos`."""
-    pairs = re.findall(r"^\s*QOS=(.+?)\(\d+\)\s*?$.*?^\s*Priority=(\d+)", text, re.MULTILINE | re.DOTALL)
-    return {name: int(priority) for name, priority in pairs}
+    priorities: dict[str, int] = {}
+    name = ""
+    for line in _lines(text):
+        if match := re.match(r"QOS=(.+)\(\d+\)", line):
+            name = match[1]
+        if name and (match := re.search(r"(?:^|\s)Priority=(\d+)", line)):
+            priorities.setdefault(name, int(match[1]))
+    return priorities
 
 
 def parse_admin_level(text: str, user: str) -> str:

@@ -57,7 +57,7 @@ def squeue(text: str) -> Slurm:
             end = argv[-1].rpartition("Comment:")[2]
             return Answer(0, text.replace(END, end), "")
 
-    return Asked(squeue="", sprio="812|1200|700|500|0|0|0|0|0|0\n")
+    return Asked(squeue="", sprio="812|1200|700|500|0|0|0|0|0|0|\n")
 
 
 # reading
@@ -75,7 +75,7 @@ def test_squeue_is_asked_for_pending_and_running_jobs_without_header() -> None:
     gateway(slurm).read_jobs()
     (argv, stdin), (sprio, _) = slurm.asked
     assert (argv[:5], stdin) == (("squeue", "-h", "-t", "PENDING,RUNNING", "-O"), "")
-    assert sprio == ("sprio", "-h", "-o", "%i|%Y|%S|%A|%B|%F|%J|%P|%Q|%N")
+    assert sprio == ("sprio", "-h", "-o", "%i|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T")
 
 
 def test_end_of_a_record_is_another_each_time() -> None:
@@ -164,8 +164,8 @@ def test_unreadable_record_is_left_out_and_named_once(caplog: pytest.LogCaptureF
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             assert [job.job_id for job in door.read_jobs()] == [812]
-    assert [record.getMessage()[:51] for record in caplog.records] == [
-        "squeue: 2 records left out: not a time, got 'soon';"
+    assert [record.getMessage()[:57] for record in caplog.records] == [
+        "squeue -h -t: 2 records left out: not a time, got 'soon';"
     ]
 
 
@@ -285,3 +285,46 @@ def test_controller_that_is_down_when_writing_is_an_error() -> None:
     slurm = Slurm(scontrol=Answer(1, "", "Unable to contact slurm controller (connect failure)\n"))
     with pytest.raises(ControllerDownError, match="scontrol update: Unable to contact slurm controller"):
         gateway(slurm, Access.ENFORCE).write_site_factors(UPDATES)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "sentence"),
+    [
+        (
+            Answer(1, "", "scontrol: fatal: Could not establish a configuration source\n"),
+            CommandFailedError,
+            "scontrol update: exit 1: scontrol: fatal: Could not establish a configuration source",
+        ),
+        (
+            Answer(1, "", "Unable to contact slurm controller (connect failure) for job 1\n"),
+            ControllerDownError,
+            "scontrol update: Unable to contact slurm controller (connect failure)",
+        ),
+    ],
+    ids=["fatal", "down"],
+)
+def test_updates_that_reached_nobody_are_an_error(
+    answer: Answer, error: type[SlurmError], sentence: str
+) -> None:
+    """An exit code that no line explains means that nothing can be said to have been sent."""
+    door = gateway(Slurm(scontrol=answer), Access.ENFORCE)
+    with pytest.raises(error) as caught:
+        door.write_site_factors([SiteFactorUpdate(1, "1", 5), SiteFactorUpdate(2, "2", 5)])
+    assert str(caught.value) == sentence
+
+
+def test_a_task_that_is_gone_is_no_failure_of_the_array(caplog: pytest.LogCaptureFixture) -> None:
+    """Trap 12: a list that names more than is pending updates what there is, and exits 1."""
+    door = gateway(Slurm(scontrol=Answer(1, "", "9_3: Invalid job id specified\n")), Access.ENFORCE)
+    assert door.write_site_factors([SiteFactorUpdate(9, "9_[3-9]", 5)]) == ()
+    assert "Invalid job id specified 9_3" in caplog.text
+
+
+def test_a_user_without_a_name_is_known_by_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may run under a uid that no user has."""
+
+    def unknown(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert gateway(Slurm(scontrol=USERS)).read_identity().user == str(os.geteuid())

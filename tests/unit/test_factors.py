@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from slurm_score.factors import registry
+from slurm_score.factors.qos import QosParams, qos_value
 from slurm_score.factors.size import SizeParams
 from slurm_score.factors.wait import RequeueCause, WaitParams, job_wait_s
-from slurm_score.hints import Hints
+from slurm_score.hints import Hints, Urgency
 from slurm_score.model import Job, Partition, PastRun, Queue
 from tests.unit.builders import (
     DAY,
@@ -280,3 +281,34 @@ def test_values_stand_in_the_order_of_the_queue() -> None:
     """Row i belongs to job i."""
     queue = make_queue(make_job(1, cpus=24), make_job(2, cpus=6), make_job(3, cpus=12))
     assert registry()["size"].compute(queue, SizeParams()).values.tolist() == [1.0, 0.25, 0.5]
+
+
+def test_the_limit_of_several_partitions_is_the_longest_that_one_of_them_gives() -> None:
+    """main has no default time but 7 days at most, gpu a default of 2 h: either may run the job."""
+    job = make_job(partitions=("main", "gpu"), time_limit_s=None)
+    assert words("remaining", job).startswith("7-00:00:00 to run by its partition's maximum time")
+
+
+def test_progress_shortens_what_is_left() -> None:
+    """60 % of an hour's limit is done: 24 minutes are left; of the estimate, 8 of 20."""
+    by_limit = make_job(hints=Hints(progress=0.6))
+    assert words("remaining", by_limit).startswith("00:24:00 to run by its time limit and hint progress=")
+    by_hint = make_job(hints=Hints(est_s=1200.0, progress=0.6))
+    assert words("remaining", by_hint).startswith("00:08:00 to run by its hints est= and progress=")
+
+
+@pytest.mark.parametrize(
+    ("qos", "urgency", "factor"),
+    [
+        ("low", "low", 0.125),
+        ("low", "normal", 0.25),
+        ("low", "high", 0.25),  # not open to this QOS
+        ("high", "low", 0.5),
+        ("normal", "high", 0.5),  # half-way from 0 to 1
+    ],
+)
+def test_urgency_moves_the_qos_as_far_as_the_policy_allows(qos: str, urgency: Urgency, factor: float) -> None:
+    """Everyone may say low; high is for the QOS that the policy names."""
+    params = QosParams(urgent=("normal",))
+    job = make_job(qos=qos, hints=Hints(urgency=urgency))
+    assert qos_value(job, make_cluster().qos, params) == factor

@@ -273,3 +273,9 @@ def test_answers_are_plain_json() -> None:
     told = [list_jobs(answer), *(explain(answer, i) for i in range(len(answer.queue)))]
     assert json.loads(json.dumps(told, allow_nan=False)) is not None
     assert sum(term["part"] for term in explain(answer, 3)["terms"]) == 300.0
+
+
+def test_a_held_job_is_left_alone_whatever_the_age_of_the_snapshot() -> None:
+    """Held and pinned jobs are never touched, not with the neutral score either."""
+    answer = ask(now_s=NOW + 3600, priority=0)
+    assert (answer.site_factor, answer.reason) == (None, "submitted held")

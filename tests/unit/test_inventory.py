@@ -9,7 +9,7 @@ import pytest
 
 from slurm_score.gres import NO_GPUS, GpuCount, GpuRequest
 from slurm_score.inventory import accepted_types, contention, gpu_pressure, ready_gpus, usable_gpus
-from slurm_score.model import Job
+from slurm_score.model import Job, Node
 from tests.unit.builders import drained, make_cluster, make_gpu_job, make_job, make_node, typed
 
 GPU = ("gpu",)
@@ -139,3 +139,22 @@ def test_job_without_partition_has_no_ready_gpus() -> None:
 def test_drained_node_has_no_ready_gpus() -> None:
     """Free is not enough: the node must take jobs."""
     assert ready_gpus(typed("v100", 1), GPU, drained(make_cluster(), "g3")) == 0
+
+
+def test_a_type_without_a_usable_gpu_does_not_make_a_flexible_job_look_relaxed() -> None:
+    """With v100 drained a job that takes any type competes for a100: (8 + 1) / 4 a100 = 2.25."""
+    cluster = drained(make_cluster(), "g3")
+    jobs = (make_gpu_job(1, "gpu:a100:8"), make_gpu_job(2, "gpu:1"))
+    pressure = gpu_pressure(jobs, cluster)
+    assert contention(jobs[1].gpus, ("gpu",), cluster, pressure) == 2.25
+    assert pressure.get("v100", 0.0) < 2.25
+
+
+def test_gpus_without_a_type_are_one_type_of_their_own() -> None:
+    """A site may write Gres=gpu:4 and no type: 2 asked of 4 usable."""
+    node = Node(name="u1", cpus=8, partitions=("gpu",), gpus=GpuCount(4, {}))
+    cluster = make_cluster(nodes=(node,))
+    job = make_gpu_job(1, "gpu:2")
+    assert accepted_types(job.gpus, ("gpu",), cluster) == ("gpu",)
+    assert gpu_pressure((job,), cluster) == {"gpu": 0.5}
+    assert ready_gpus(job.gpus, ("gpu",), cluster) == 2

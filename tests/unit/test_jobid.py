@@ -64,7 +64,6 @@ def test_update_names_whole_array_record_and_het_leader(text: str, update_id: st
             "12_3_4",
         ),
         *(
-            "12_[...",
             "12_[1,3",
             "12_[-]",
             "12_[1,,2]",

@@ -221,3 +221,8 @@ def test_every_failed_update_is_told() -> None:
     """Blank lines between them are no failures."""
     text = "\nA for job 1\n\nB for job 2\n1_3: C\n"
     assert list(parse_update_failures(text)) == [("1", "A"), ("2", "B"), ("1_3", "C")]
+
+
+def test_a_qos_without_a_priority_takes_no_other_s() -> None:
+    """Each QOS stands for itself, whatever a release leaves out."""
+    assert parse_qos("QOS=a(1)\n    Flags=x\nQOS=b(2)\n    Priority=7\n") == {"b": 7}

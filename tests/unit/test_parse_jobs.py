@@ -207,16 +207,19 @@ def test_empty_queue_has_no_jobs(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "row"),
     [
-        pytest.param("12|1700|700|100|0|400|0|0|500|0", PriorityRow(12, 700, False), id="scored"),
-        pytest.param("12|1|0|0|0|0|0|0|0|0", PriorityRow(12, 0, False), id="fresh"),
-        pytest.param("17|5000|0|0|0|0|0|0|0|0", PriorityRow(17, 0, True), id="case 36: pinned"),
-        pytest.param("12|7|0|0|0|0|0|0|0|0", PriorityRow(12, 0, False), id="seven parts lost by rounding"),
-        pytest.param("12|8|0|0|0|0|0|0|0|0", PriorityRow(12, 0, True), id="more than rounding can hide"),
-        pytest.param("12|5000|5000|0|0|0|0|0|0|0", PriorityRow(12, 5000, False), id="ours alone"),
-        pytest.param("12|1|-300|0|0|0|0|0|0|0", PriorityRow(12, -300, False), id="negative, of an admin"),
-        pytest.param("12|400|0|0|0|0|0|0|500|100", PriorityRow(12, 0, False), id="nice"),
+        pytest.param("12|1700|700|100|0|400|0|0|500|0|", PriorityRow(12, 700, False), id="scored"),
+        pytest.param("12|1|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, False), id="fresh"),
+        pytest.param("17|5000|0|0|0|0|0|0|0|0|", PriorityRow(17, 0, True), id="case 36: pinned"),
+        pytest.param("12|7|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, False), id="seven parts lost by rounding"),
+        pytest.param("12|8|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, True), id="more than rounding can hide"),
+        pytest.param("12|5000|5000|0|0|0|0|0|0|0|", PriorityRow(12, 5000, False), id="ours alone"),
+        pytest.param("12|1|-300|0|0|0|0|0|0|0|", PriorityRow(12, -300, False), id="negative, of an admin"),
         pytest.param(
-            "17|5000|-2147483648|0|0|0|0|0|0|-2147483648", PriorityRow(17, 0, True), id="22.05, partitions"
+            "12|3000|0|0|0|0|0|0|0|0|cpu=1000,gres/gpu=2000", PriorityRow(12, 0, False), id="TRES alone"
+        ),
+        pytest.param("12|400|0|0|0|0|0|0|500|100|", PriorityRow(12, 0, False), id="nice"),
+        pytest.param(
+            "17|5000|-2147483648|0|0|0|0|0|0|-2147483648|", PriorityRow(17, 0, True), id="22.05, partitions"
         ),
     ],
 )
@@ -226,10 +229,10 @@ def test_sprio_row_tells_site_factor_and_pin(text: str, row: PriorityRow) -> Non
     assert (reading.items, reading.problems) == ([row], [])
 
 
-@pytest.mark.parametrize("text", ["12|1700", "a|b|c|d|e|f|g|h|i|j", "12|1.5|0|0|0|0|0|0|0|0"])
+@pytest.mark.parametrize("text", ["12|1700", "a|b|c|d|e|f|g|h|i|j|", "12|1.5|0|0|0|0|0|0|0|0|"])
 def test_unreadable_sprio_row_is_named(text: str) -> None:
     """The others count."""
-    reading = parse_sprio(f"1|1|0|0|0|0|0|0|0|0\n{text}\n")
+    reading = parse_sprio(f"1|1|0|0|0|0|0|0|0|0|\n{text}\n")
     assert ([row.job_id for row in reading.items], len(reading.problems)) == ([1], 1)
 
 

@@ -184,3 +184,15 @@ def test_value_from_the_file_is_shown_escaped_and_cut() -> None:
     line = problems('mode: "\\e[31m' + "x" * 5000 + '"')[0]
     assert "\x1b" not in line
     assert len(line) < 300
+
+
+@pytest.mark.parametrize("text", ["cap: 2020-13-45\n", "cap: !!int abc\n", "[" * 3000])
+def test_what_pyyaml_stumbles_over_is_a_problem_too(text: str) -> None:
+    """A broken edit must never end a daemon: PyYAML lets ValueError and RecursionError through."""
+    assert problems(text)[0].startswith("p.yaml: not YAML: ")
+
+
+def test_nested_aliases_are_walked_once() -> None:
+    """Thirty levels of two aliases each would be a thousand million mappings."""
+    levels = [f"a{i + 1}: &a{i + 1} {{x: *a{i}, y: *a{i}}}" for i in range(30)]
+    assert problems("\n".join(["a0: &a0 {x: 1}", *levels]))[0].startswith("p.yaml:1: a0: unknown setting")

@@ -143,3 +143,14 @@ def test_explanation_of_a_blocked_job_says_what_it_waits_for() -> None:
 def test_explanation_tells_what_overrules_the_score(changes: dict[str, Any], line: str) -> None:
     """Pins, the guard, and what Slurm doesn't tell."""
     assert line in format_explanation(explained(0) | changes).splitlines()
+
+
+def test_a_table_has_no_colour_even_where_it_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FORCE_COLOR is for terminals; the table is text."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert format_table(["JOBID"], [["1"]]) == "JOBID\n1\n"
+
+
+def test_a_wide_row_is_not_cut() -> None:
+    """Nothing is lost where a name is long."""
+    assert "x" * 2000 in format_table(["USER"], [["x" * 2000]])

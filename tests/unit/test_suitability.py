@@ -9,6 +9,7 @@ from slurm_score.model import SlurmConfig
 from slurm_score.policy import Policy, parse_policy
 from slurm_score.slurm.gateway import Identity
 from slurm_score.suitability import counted_twice, require_right_to_write, require_suitable
+from tests.unit.builders import make_policy
 
 OBSERVE, ADVISE = Policy(), parse_policy("mode: advise")
 COMPLEMENT = parse_policy("{mode: enforce, slurm_factors: complement}")
@@ -104,3 +105,16 @@ def test_missing_right_is_told_with_its_remedy() -> None:
         "user bob may not set SiteFactor (AdminLevel=None); "
         "run as slurm, as root, or as a user with AdminLevel=Operator"
     )
+
+
+def test_a_cap_without_room_for_the_guard_is_refused_in_enforce() -> None:
+    """The guard tier stands above Slurm's own factors too; clipped at the cap it would lose its order."""
+    config = SlurmConfig(priority_type="priority/multifactor", priority_weights={"fairshare": 2_000_000})
+    require_suitable(config, make_policy())
+    with pytest.raises(UnsuitableSlurmError) as caught:
+        require_suitable(config, make_policy(mode="enforce"))
+    assert str(caught.value) == (
+        "cap 1000000 leaves the guard tier no room above our weights (1600) and Slurm's own (2000000); "
+        "set cap to 2101600 or more"
+    )
+    require_suitable(config, make_policy(mode="enforce", cap=2_101_600))
