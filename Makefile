@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live engine cluster cluster-down clean
+.PHONY: demo test test-fast lint live bench-read fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -22,6 +22,13 @@ lint: $(READY)
 live: $(READY) engine
 	@$(BIN)/python -m tests.live images
 	$(BIN)/pytest -m live tests/live
+
+bench-read: $(READY) engine
+	@$(BIN)/python -m tests.bench.read $(RELEASE) $(JOBS)
+
+fuzz: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	@$(BIN)/python -m tests.bench.fuzz $(SECONDS)
 
 engine: $(READY)
 	@$(BIN)/python -m tests.live engine

@@ -129,7 +129,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmConfig:
-    """What `scontrol show config` says, as far as it matters here."""
+    """What `scontrol show config` says, as far as it matters here; the first controller is the primary."""
 
     cluster: str = ""
     release: str = ""
@@ -140,6 +140,17 @@ class SlurmConfig:
     site_factor_plugin: str = ""
     scheduler_parameters: tuple[str, ...] = ()
     slurmctld_parameters: tuple[str, ...] = ()
+    controllers: tuple[str, ...] = ()
+
+    @property
+    def rate_limited(self) -> bool:
+        """Whether slurmctld limits the RPCs of every user but root and SlurmUser (23.02 and later)."""
+        return "rl_enable" in self.slurmctld_parameters
+
+    @property
+    def backfill_continues(self) -> bool:
+        """Whether a backfill cycle survives a job update that comes while it yields its locks."""
+        return "bf_continue" in self.scheduler_parameters
 
     @property
     def priority_range(self) -> int:

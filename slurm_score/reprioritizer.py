@@ -9,13 +9,13 @@ from pathlib import Path
 
 from slurm_score.errors import SlurmError, SlurmScoreError, SnapshotError, shown
 from slurm_score.inventory import gpu_pressure
-from slurm_score.model import Job, PastRun
+from slurm_score.model import Job, PastRun, SlurmConfig
 from slurm_score.plan import Plan, SiteFactorUpdate, plan_reset, plan_updates
 from slurm_score.policy import Mode, Policy
 from slurm_score.score import score_queue
 from slurm_score.slurm.gateway import Access, Gateway, UpdateFailure
 from slurm_score.snapshot import Snapshot, read_snapshot, write_snapshot
-from slurm_score.suitability import counted_twice, require_right_to_write, require_suitable
+from slurm_score.suitability import remarks, require_right_to_write, require_suitable
 
 MAX_LOGGED = 20
 
@@ -55,7 +55,7 @@ class Reprioritizer:
         self._policy = policy
         self._path = snapshot_path
         self._past: dict[int, tuple[int, tuple[PastRun, ...]]] = {}
-        self._warned = ""
+        self._remarked: tuple[SlurmConfig, tuple[str, ...]] | None = None
         self._accounting_missed = False
         self._recall()
 
@@ -93,9 +93,10 @@ class Reprioritizer:
     def _read(self, policy: Policy) -> Snapshot:
         cluster = self._gateway.read_cluster()
         require_suitable(cluster.config, policy)
+        identity = self._gateway.read_identity()
         if policy.mode is Mode.ENFORCE:
-            require_right_to_write(self._gateway.read_identity(), cluster.config)
-        self._warn(counted_twice(cluster.config, policy))
+            require_right_to_write(identity, cluster.config)
+        self._remark(cluster.config, remarks(cluster.config, identity, policy))
         jobs = self._with_past_runs(self._gateway.read_jobs())
         return Snapshot(policy=policy, cluster=cluster, pressure=gpu_pressure(jobs, cluster), jobs=jobs)
 
@@ -128,11 +129,14 @@ class Reprioritizer:
         whole = (job for job in jobs if job.restarts and len(job.past_runs) >= job.restarts)
         self._past = {job.job_id: (job.restarts, job.past_runs) for job in whole}
 
-    def _warn(self, doubled: tuple[str, ...]) -> None:
-        text = ", ".join(doubled)
-        if text != self._warned and text:
-            log.warning("counted twice, by Slurm and by us (slurm_factors: complement): %s", text)
-        self._warned = text
+    def _remark(self, config: SlurmConfig, sentences: tuple[str, ...]) -> None:
+        """Log what Slurm this is and what is to be known of it, again only when it changes."""
+        if self._remarked == (config, sentences):
+            return
+        self._remarked = (config, sentences)
+        log.info("Slurm %s, cluster %s, %s", config.release, config.cluster, config.priority_type)
+        for sentence in sentences:
+            log.warning("%s", sentence)
 
     def _report(
         self, policy: Policy, pending: int, plan: Plan, failures: tuple[UpdateFailure, ...]

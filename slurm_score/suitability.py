@@ -59,6 +59,31 @@ def require_right_to_write(identity: Identity, config: SlurmConfig) -> None:
         )
 
 
+def remarks(config: SlurmConfig, identity: Identity, policy: Policy) -> tuple[str, ...]:
+    """Return what an admin should know of this Slurm, one sentence each; nothing of it stops a cycle."""
+    doubled = counted_twice(config, policy)
+    exempt = identity.user in {"root", config.slurm_user}
+    twice = f"counted twice, by Slurm and by us (slurm_factors: {policy.slurm_factors})"
+    found = {
+        f"{twice}: {', '.join(doubled)}": bool(doubled),
+        f"PrioritySiteFactorPlugin={config.site_factor_plugin} would overwrite what enforce sets": (
+            bool(config.site_factor_plugin)
+        ),
+        "PriorityFlags=INCR_ONLY: a job in several partitions keeps its highest SiteFactor": (
+            "INCR_ONLY" in config.priority_flags
+        ),
+        "SchedulerParameters lacks bf_continue: updates can end a backfill cycle before its time": (
+            not config.backfill_continues
+        ),
+        f"SlurmctldParameters has rl_enable: user {identity.user} gets about two updates a second; "
+        f"{config.slurm_user} and root are exempt": config.rate_limited and not exempt,
+        f"backup controllers ({', '.join(config.controllers[1:])}): run one reprioritizer only": (
+            len(config.controllers) > 1
+        ),
+    }
+    return tuple(sentence for sentence, applies in found.items() if applies)
+
+
 def counted_twice(config: SlurmConfig, policy: Policy) -> tuple[str, ...]:
     """Return Slurm's settings, as `Name=weight`, that weigh what a factor of ours weighs too."""
     return tuple(

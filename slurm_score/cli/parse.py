@@ -11,6 +11,7 @@ import click
 from slurm_score.errors import ParseError
 from slurm_score.gres import count_gres, parse_gres
 from slurm_score.hints import parse_hints
+from slurm_score.hosts import parse_hosts
 from slurm_score.jobid import parse_job_id
 from slurm_score.nodestate import parse_node_state
 from slurm_score.units import parse_duration, parse_time_limit
@@ -62,12 +63,18 @@ def read_hints(text: str) -> dict[str, Any]:
     return dataclasses.asdict(parse_hints(text))
 
 
+def read_hosts(text: str) -> dict[str, Any]:
+    """Return the hosts of a list."""
+    return {"hosts": parse_hosts(text)}
+
+
 READERS: dict[str, Callable[[str], dict[str, Any]]] = {
     "gres": read_gres,
     "time": read_time,
     "jobid": read_job_id,
     "nodestate": read_node_state,
     "hints": read_hints,
+    "hosts": read_hosts,
 }
 
 

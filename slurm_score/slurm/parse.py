@@ -253,6 +253,7 @@ def parse_config(text: str) -> SlurmConfig:
         site_factor_plugin=_set(values.get("PrioritySiteFactorPlugin", "")),
         scheduler_parameters=_names(values.get("SchedulerParameters", "")),
         slurmctld_parameters=_names(values.get("SlurmctldParameters", "")),
+        controllers=tuple(host for key, host in values.items() if key.startswith("SlurmctldHost[")),
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from slurm_score.errors import ParseError, shown
 from slurm_score.gres import Gres, count_gpus, format_gres, gpu_request, parse_gres
 from slurm_score.hints import MAX_PROBLEMS, Hints, format_hints, parse_hints
+from slurm_score.hosts import parse_hosts
 from slurm_score.jobid import JobId, count_tasks, parse_job_id
 from slurm_score.nodestate import NodeState, parse_node_state
 from slurm_score.units import (
@@ -172,6 +173,7 @@ def request_per_node(text: str) -> object:
         parse_gres,
         parse_job_id,
         parse_node_state,
+        parse_hosts,
         count_tasks,
         request_per_node,
     ],

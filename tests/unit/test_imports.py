@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "slurm_score"
 ARROW = (
-    ("errors", "units", "gres", "jobid", "hints", "nodestate"),
+    ("errors", "units", "gres", "jobid", "hints", "hosts", "nodestate"),
     ("model",),
     ("inventory",),
     ("factors",),

@@ -8,7 +8,7 @@ from slurm_score.errors import NotPermittedError, UnsuitableSlurmError
 from slurm_score.model import SlurmConfig
 from slurm_score.policy import Policy, parse_policy
 from slurm_score.slurm.gateway import Identity
-from slurm_score.suitability import counted_twice, require_right_to_write, require_suitable
+from slurm_score.suitability import counted_twice, remarks, require_right_to_write, require_suitable
 from tests.unit.builders import make_policy
 
 OBSERVE, ADVISE = Policy(), parse_policy("mode: advise")
@@ -118,3 +118,56 @@ def test_a_cap_without_room_for_the_guard_is_refused_in_enforce() -> None:
         "set cap to 2101600 or more"
     )
     require_suitable(config, make_policy(mode="enforce", cap=2_101_600))
+
+
+QUIET: dict[str, Any] = {"priority_type": "priority/multifactor", "slurm_user": "slurm"} | {
+    "scheduler_parameters": ("bf_continue",)
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "user", "sentence"),
+    [
+        (
+            {"priority_weights": {"age": 1000}},
+            "slurm",
+            "counted twice, by Slurm and by us (slurm_factors: complement): PriorityWeightAge=1000",
+        ),
+        (
+            {"site_factor_plugin": "site_factor/x"},
+            "slurm",
+            "PrioritySiteFactorPlugin=site_factor/x would overwrite what enforce sets",
+        ),
+        (
+            {"priority_flags": ("ACCRUE_ALWAYS", "INCR_ONLY")},
+            "slurm",
+            "PriorityFlags=INCR_ONLY: a job in several partitions keeps its highest SiteFactor",
+        ),
+        (
+            {"scheduler_parameters": ("bf_interval=30",)},
+            "slurm",
+            "SchedulerParameters lacks bf_continue: updates can end a backfill cycle before its time",
+        ),
+        (
+            {"slurmctld_parameters": ("rl_enable", "rl_bucket_size=50")},
+            "op",
+            "SlurmctldParameters has rl_enable: user op gets about two updates a second; "
+            "slurm and root are exempt",
+        ),
+        (
+            {"controllers": ("ctl1", "ctl2", "ctl3")},
+            "slurm",
+            "backup controllers (ctl2, ctl3): run one reprioritizer only",
+        ),
+    ],
+)
+def test_what_an_admin_should_know_is_remarked(settings: dict[str, Any], user: str, sentence: str) -> None:
+    """Traps 11, 14, 15, 18 and 29, and the yielding backfill: found at the start, said in one sentence."""
+    config = SlurmConfig(**QUIET | settings)
+    assert remarks(config, Identity(user, "Operator"), make_policy()) == (sentence,)
+
+
+def test_a_slurm_that_suits_is_not_remarked_upon() -> None:
+    """No sentence where there is nothing to know; the rate limit spares SlurmUser and root."""
+    config = SlurmConfig(**QUIET | {"slurmctld_parameters": ("rl_enable",), "controllers": ("ctl",)})
+    assert remarks(config, Identity("root", "None"), make_policy()) == ()

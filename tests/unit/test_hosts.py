@@ -1,0 +1,33 @@
+"""slurm_score/hosts.py: host lists, by ClusterShell."""
+
+import pytest
+
+from slurm_score.errors import ParseError
+from slurm_score.hosts import parse_hosts
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (
+            "rack[0-1]_blade[0-1]",
+            ("rack0_blade0", "rack0_blade1", "rack1_blade0", "rack1_blade1"),
+        ),
+        ("nodeA,nodeB[001,003],nodeC", ("nodeA", "nodeB001", "nodeB003", "nodeC")),
+        ("c1001a-s[11,17]", ("c1001a-s11", "c1001a-s17")),
+        ("g1", ("g1",)),
+        ("g[08-11]", ("g08", "g09", "g10", "g11")),
+        ("(null)", ()),
+        ("", ()),
+    ],
+)
+def test_a_host_list_is_expanded(text: str, names: tuple[str, ...]) -> None:
+    """Case 31: lists over two numbers, zeros in front, names without numbers."""
+    assert tuple(sorted(parse_hosts(text))) == names
+
+
+@pytest.mark.parametrize("text", ["g[1-", "g[3-1]", "@all", "g1\n", "n[0-99999999]", "[", "a,,["])
+def test_what_is_no_host_list_is_refused(text: str) -> None:
+    """Groups are ClusterShell's, not Slurm's; a list must not eat all memory."""
+    with pytest.raises(ParseError):
+        parse_hosts(text)
