@@ -6,7 +6,7 @@ Exit codes: 0 done, 1 could not be done, 2 wrong usage or policy.
 import importlib
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,33 +26,32 @@ SUBCOMMANDS = {
 }
 """Subcommands by name, with the module of this package that holds them; read only when needed."""
 
-policy_option = click.option(
-    "--policy",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("/etc/slurm/slurm-score.yaml"),
-    show_default=True,
-    envvar="SLURM_SCORE_POLICY",
-    show_envvar=True,
-    help="The policy file.",
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _path_option(flag: str, parameter: str, default: str, help_text: str) -> Decorator:
+    """Return an option for a path, which the environment can set as SLURM_SCORE_<FLAG>."""
+    return click.option(
+        f"--{flag}",
+        parameter,
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=Path(default),
+        show_default=True,
+        envvar=f"SLURM_SCORE_{flag.upper()}",
+        show_envvar=True,
+        help=help_text,
+    )
+
+
+policy_option = _path_option("policy", "policy", "/etc/slurm/slurm-score.yaml", "The policy file.")
+snapshot_option = _path_option(
+    "snapshot",
+    "snapshot",
+    "/var/lib/slurm-score/snapshot.jsonl",
+    "The file through which the reprioritizer tells the service about the cluster.",
 )
-snapshot_option = click.option(
-    "--snapshot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("/var/lib/slurm-score/snapshot.jsonl"),
-    show_default=True,
-    envvar="SLURM_SCORE_SNAPSHOT",
-    show_envvar=True,
-    help="The file through which the reprioritizer tells the service about the cluster.",
-)
-socket_option = click.option(
-    "--socket",
-    "socket_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("/run/slurm-score/slurm-score.sock"),
-    show_default=True,
-    envvar="SLURM_SCORE_SOCKET",
-    show_envvar=True,
-    help="The unix socket of the service.",
+socket_option = _path_option(
+    "socket", "socket_path", "/run/slurm-score/slurm-score.sock", "The unix socket of the service."
 )
 
 

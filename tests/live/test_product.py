@@ -348,6 +348,7 @@ def test_slurm_works_when_everything_of_ours_is_stopped(product: Product) -> Non
     try:
         job_id = product.submit("--gres=gpu:v100:1", "--time=5", command="true")
         product.wait_for_state(job_id, "COMPLETED")
+        assert product.show_job(job_id)["ExitCode"] == "0:0"
     finally:
         for name in ("service", "reprioritizer"):
             product.cluster.start_daemon(name)
