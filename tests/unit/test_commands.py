@@ -328,3 +328,29 @@ def test_a_user_without_a_name_is_known_by_the_number(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert gateway(Slurm(scontrol=USERS)).read_identity().user == str(os.geteuid())
+
+
+def test_a_cycle_asks_each_question_once_whatever_the_queue_holds() -> None:
+    """One squeue, one sprio and one listing of the nodes, for one job as for three."""
+    for jobs in (line(), line() + line(JobID="813") + line(JobID="814")):
+        slurm = squeue(jobs)
+        slurm.answers |= {
+            "scontrol_show_config": CONFIG,
+            "scontrol_show_partition": PARTITION,
+            "scontrol_show_node": NODE,
+            "scontrol_show_assoc_mgr": USERS,
+        }
+        door = gateway(slurm)
+        door.read_cluster()
+        door.read_jobs()
+        door.read_past_runs(())
+        door.read_identity()
+        assert sorted(" ".join(argv[:3]) for argv, _ in slurm.asked) == [
+            "scontrol show assoc_mgr",  # QOS
+            "scontrol show assoc_mgr",  # who we are
+            "scontrol show config",
+            "scontrol show node",
+            "scontrol show partition",
+            "sprio -h -o",
+            "squeue -h -t",
+        ]
