@@ -89,6 +89,7 @@ _USABLE_FLAGS = frozenset(
         "POWERING_UP",
         "POWER_UP",
         "REBOOT_CANCEL",
+        "REBOOT_CANCELED",
         "REBOOT_REQUESTED",
         "RES",
         "UNDRAIN",

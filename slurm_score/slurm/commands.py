@@ -22,8 +22,8 @@ from slurm_score.errors import (
     UnparseableAnswerError,
     shown,
 )
-from slurm_score.model import Cluster, Job, PastRun, SlurmConfig
-from slurm_score.slurm import parse
+from slurm_score.model import Cluster, Job, Node, PastRun, SlurmConfig
+from slurm_score.slurm import parse, parse_json
 from slurm_score.slurm.gateway import Identity, SiteFactorUpdate, UpdateFailure, WriteGuard
 
 T = TypeVar("T")
@@ -37,8 +37,13 @@ _FOREIGN = ("SQUEUE_", "SPRIO_", "SCONTROL_", "SACCT_", "SINFO_")
 _OURS = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
 _DOWN = re.compile(r"unable to contact slurm controller|socket timed out|connection refused", re.IGNORECASE)
 _REFUSED = re.compile(r"access/permission denied|invalid user id", re.IGNORECASE)
+_FIELD_REJECTED = "Invalid job format specification"
+"""squeue's words for a field that it doesn't know; it prints the field empty and exits with 0."""
+
 READ_TIMEOUT_S = 60.0
 SECONDS_PER_UPDATE = 0.05
+MAX_JSON_JOBS = 5_000
+"""More jobs are never asked for as JSON, which costs squeue 150 kB of memory each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +111,21 @@ class CommandGateway:
             time_s=self._clock(),
             config=self.read_config(),
             partitions={partition.name: partition for partition in partitions},
-            nodes=tuple(self._reading(("scontrol", "show", "node", "-o", "-d"), parse.parse_nodes)),
-            qos=self._parsed(("scontrol", "show", "assoc_mgr", "flags=qos"), parse.parse_qos),
+            nodes=tuple(self._nodes()),
+            qos=self.read_qos(),
         )
+
+    def read_qos(self) -> dict[str, int]:
+        """Return QOS priorities by name, from slurmctld's memory: slurmdbd isn't asked."""
+        return self._parsed(("scontrol", "show", "assoc_mgr", "flags=qos"), parse.parse_qos)
 
     def read_jobs(self) -> tuple[Job, ...]:
         """Return the pending and running jobs, joined with the SiteFactors that sprio shows."""
-        end = f"{UNIT_SEPARATOR}{secrets.token_hex(8)}"
-        fields = parse.squeue_format(UNIT_SEPARATOR, end)
-        jobs = self._reading(
-            ("squeue", "-h", "-t", "PENDING,RUNNING", "-O", fields),
-            lambda text: parse.parse_squeue(text, UNIT_SEPARATOR, end),
-        )
-        rows = self._reading(("sprio", "-h", "-o", parse.SPRIO_FORMAT), parse.parse_sprio)
-        return parse.join_priorities(jobs, rows)
+        return parse.join_priorities(self._jobs(), self.read_priorities())
+
+    def read_priorities(self) -> list[parse.PriorityRow]:
+        """Return what sprio shows of the jobs that can start."""
+        return self._reading(("sprio", "-h", "-o", parse.SPRIO_FORMAT), parse.parse_sprio)
 
     def read_past_runs(self, job_ids: Sequence[int]) -> Mapping[int, tuple[PastRun, ...]]:
         """Return the earlier runs of requeued jobs, oldest first, from slurmdbd."""
@@ -174,18 +180,57 @@ class CommandGateway:
             raise _failed(("scontrol", "update"), answer)
         return tuple(failures.values())
 
+    def _jobs(self) -> list[Job]:
+        """Return the jobs by squeue's text, by its JSON where the text can't be read."""
+        end = f"{UNIT_SEPARATOR}{secrets.token_hex(8)}"
+        fields = parse.squeue_format(UNIT_SEPARATOR, end)
+        try:
+            return self._reading(
+                ("squeue", "-h", "-t", "PENDING,RUNNING", "-O", fields),
+                lambda text: parse.parse_squeue(text, UNIT_SEPARATOR, end),
+            )
+        except UnparseableAnswerError as error:
+            # all of them: up to 24.05.0 that is what --json prints
+            count = len(self._parsed(("squeue", "-h", "-t", "all", "-o", "%A"), str.split))
+            if count > MAX_JSON_JOBS:
+                raise UnparseableAnswerError(f"{error}; {count} jobs are too many for --json") from error
+            argv = ("squeue", "--json", "-t", "PENDING,RUNNING")
+            return self._instead(error, argv, parse_json.parse_jobs_json)
+
+    def _nodes(self) -> list[Node]:
+        """Return the nodes by scontrol's text, by its JSON (from 23.02 on) where the text can't be read."""
+        try:
+            return self._reading(("scontrol", "show", "node", "-o", "-d"), parse.parse_nodes)
+        except UnparseableAnswerError as error:
+            argv = ("scontrol", "show", "node", "--json")
+            return self._instead(error, argv, parse_json.parse_nodes_json)
+
+    def _instead(
+        self, error: SlurmError, argv: Sequence[str], read: Callable[[str], parse.Reading[T]]
+    ) -> list[T]:
+        command = " ".join(argv)
+        if command not in self._told:
+            self._told.add(command)
+            log.warning("%s; %s is read instead", error, command)
+        try:
+            return self._reading(argv, read)
+        except (CommandFailedError, UnparseableAnswerError) as other:
+            raise UnparseableAnswerError(f"{error}; {other}", argv=argv) from other
+
     def _reading(self, argv: Sequence[str], read: Callable[[str], parse.Reading[T]]) -> list[T]:
         reading = self._parsed(argv, read)
         command = _text(argv)
+        if reading.problems and not reading.items:
+            raise UnparseableAnswerError(f"{command}: {reading.problems[0]}", argv=argv)
         if reading.problems and command not in self._told:
             self._told.add(command)
             log.warning("%s: %d records left out: %s", command, len(reading.problems), reading.problems[0])
-        if reading.problems and not reading.items:
-            raise UnparseableAnswerError(f"{command}: {reading.problems[0]}", argv=argv)
         return reading.items
 
     def _parsed(self, argv: Sequence[str], read: Callable[[str], T]) -> T:
         answer = self._run(argv, "", READ_TIMEOUT_S)
+        if _FIELD_REJECTED in answer.stderr:
+            raise UnparseableAnswerError(f"{_text(argv)}: {_said(answer)}", argv=argv, stderr=answer.stderr)
         if answer.returncode:
             raise _failed(argv, answer)
         try:
@@ -202,15 +247,21 @@ def _user_name(uid: int) -> str:
         return str(uid)
 
 
+def error_kind(said: str) -> type[SlurmError]:
+    """Return the exception for what Slurm said when something failed."""
+    if _DOWN.search(said):
+        return ControllerDownError
+    return NotPermittedError if _REFUSED.search(said) else CommandFailedError
+
+
 def _failed(argv: Sequence[str], answer: Answer) -> SlurmError:
-    kind: type[SlurmError] = CommandFailedError
-    if _DOWN.search(answer.stderr):
-        kind = ControllerDownError
-    elif _REFUSED.search(answer.stderr):
-        kind = NotPermittedError
-    said = answer.stderr.strip().replace("\n", " / ") or "no message"
-    message = f"{_text(argv)}: exit {answer.returncode}: {said}"
+    kind = error_kind(answer.stderr)
+    message = f"{_text(argv)}: exit {answer.returncode}: {_said(answer)}"
     return kind(message, argv=argv, returncode=answer.returncode, stderr=answer.stderr)
+
+
+def _said(answer: Answer) -> str:
+    return answer.stderr.strip().replace("\n", " / ") or "no message"
 
 
 def _text(argv: Sequence[str]) -> str:

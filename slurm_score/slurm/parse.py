@@ -115,8 +115,8 @@ def _job(record: str, separator: str) -> Job:
         tasks=label.tasks,
         het_job_id=_het_job_id(get("HetJobID")),
         user=get("UserName"),
-        account=get("Account"),
-        qos=get("QOS"),
+        account=_set(get("Account")),
+        qos=_set(get("QOS")),
         partitions=tuple(get("Partition").split(",")),
         state=get("State"),
         reason=get("Reason"),
@@ -250,7 +250,7 @@ def parse_config(text: str) -> SlurmConfig:
         priority_type=values["PriorityType"],
         priority_flags=_names(values.get("PriorityFlags", "")),
         priority_weights=weights | {"tres": _tres_weight(values.get("PriorityWeightTRES", ""))},
-        site_factor_plugin=_set(values.get("PrioritySiteFactorPlugin", "")),
+        site_factor_plugin=_set(values.get("PrioritySiteFactorPlugin", "").removeprefix("site_factor/none")),
         scheduler_parameters=_names(values.get("SchedulerParameters", "")),
         slurmctld_parameters=_names(values.get("SlurmctldParameters", "")),
         controllers=tuple(host for key, host in values.items() if key.startswith("SlurmctldHost[")),
@@ -311,7 +311,7 @@ def _whole(text: str, otherwise: int) -> int:
 
 
 def _set(text: str) -> str:
-    return "" if text in _NOT_SET or text.lower() in {"none", "site_factor/none"} else text
+    return "" if text in _NOT_SET or text.lower() == "none" else text
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from slurm_score.cli import SUBCOMMANDS, main
+from slurm_score.cli.reprioritize import open_gateway
 from slurm_score.cli.sscore import main as sscore
 from slurm_score.service.app import create_app
 from slurm_score.service.background import running_service
@@ -127,3 +128,15 @@ def test_every_subcommand_has_help(name: str) -> None:
 def test_an_unknown_subcommand_is_wrong_usage() -> None:
     """Exit 2."""
     assert CliRunner().invoke(main, ["rescore"]).exit_code == 2
+
+
+def test_pyslurm_that_does_not_fit_gives_way_to_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The release is asked first, through a command; the log says why pyslurm isn't used."""
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho 'PriorityType = priority/basic'\necho 'SLURM_VERSION = 24.11.5'\n")
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert type(open_gateway("pyslurm")) is type(open_gateway("commands"))
+    assert "pyslurm is used with Slurm 25.11 only, got 24.11.5; Slurm's commands are used" in caplog.text
