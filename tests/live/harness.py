@@ -253,7 +253,7 @@ class Cluster:
 
     def _environment(self, node: str) -> dict[str, str]:
         if node in self.topology.nodes:
-            return {"GPUS": str(self.topology.nodes[node].gpus)}
+            return {"GPUS": str(self.topology.nodes[node].devices)}
         return {"SLURM_SCORE_DAEMONS": ",".join(self._daemons), "SLURM_SCORE_EVERY": self._every}
 
     def _wait_ready(self, nodes: Sequence[str]) -> None:
@@ -294,7 +294,7 @@ class Cluster:
         return {
             name: state
             for name, state, gres in rows
-            if name in self.topology.nodes and gres.startswith(self.topology.nodes[name].gres)
+            if name in self.topology.nodes and self.topology.nodes[name].own_gres in gres
         }
 
     def _daemon_answers(self, name: str, node: str) -> bool:

@@ -28,18 +28,71 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Gres(_Strict):
+    """One GRES of a node; a GPU gets its device files, anything else is only counted."""
+
+    name: str = "gpu"
+    type: str = ""
+    count: str
+    no_consume: bool = False
+
+    def __str__(self) -> str:
+        """The item as slurm.conf writes it."""
+        words = [self.name, self.type, "no_consume" if self.no_consume else "", self.count]
+        return ":".join(word for word in words if word)
+
+    def gres_conf(self, first_device: int) -> str:
+        """The line of gres.conf, less its NodeName."""
+        text = f"Name={self.name}" + (f" Type={self.type}" if self.type else "")
+        if self.name == "gpu":
+            return f"{text} File=/dev/nvidia[{first_device}-{first_device + int(self.count) - 1}]"
+        return f"{text} Count={self.count}"
+
+
 class Node(_Strict):
-    """One compute node: its size as slurm.conf claims it, and its GPUs, all of one type."""
+    """One compute node: its size as slurm.conf claims it, its GPUs, and what else it may have."""
 
     cpus: int
     memory_mib: int
-    gpu_type: str
-    gpus: int
+    gpu_type: str = ""
+    gpus: int = 0
+    more_gres: tuple[Gres, ...] = ()
+    features: tuple[str, ...] = ()  # beside its GPU type
+
+    @property
+    def all_gres(self) -> tuple[Gres, ...]:
+        """The node's GRES, the GPUs of gpu_type first."""
+        own = (Gres(type=self.gpu_type, count=str(self.gpus)),) if self.gpus else ()
+        return (*own, *self.more_gres)
 
     @property
     def gres(self) -> str:
-        """The node's Gres as slurm.conf and sinfo write it."""
-        return f"gpu:{self.gpu_type}:{self.gpus}"
+        """The node's Gres as slurm.conf and sinfo write it; empty where it has none."""
+        return ",".join(map(str, self.all_gres))
+
+    @property
+    def own_gres(self) -> str:
+        """What is in sinfo's Gres once the node has its GPUs; empty where it has no GRES."""
+        return self.gres.partition(",")[0]
+
+    @property
+    def devices(self) -> int:
+        """How many GPU device files the node needs."""
+        return sum(int(gres.count) for gres in self.all_gres if gres.name == "gpu")
+
+    @property
+    def gres_conf(self) -> list[str]:
+        """The node's lines of gres.conf, less their NodeName."""
+        lines, device = [], 0
+        for gres in self.all_gres:
+            lines.append(gres.gres_conf(device))
+            device += int(gres.count) if gres.name == "gpu" else 0
+        return lines
+
+    @property
+    def all_features(self) -> str:
+        """The node's features as slurm.conf writes them."""
+        return ",".join(word for word in (self.gpu_type, *self.features) if word)
 
 
 class Partition(_Strict):
@@ -59,7 +112,10 @@ class User(_Strict):
 
 
 class Topology(_Strict):
-    """The whole cluster: one controller, named nodes, partitions, QOS priorities, accounts and users."""
+    """The whole cluster: one controller, named nodes, partitions, QOS priorities, accounts and users.
+
+    more_lines go to the end of slurm.conf: nodes without a container, and what else a test needs there.
+    """
 
     cluster: str
     controller: str
@@ -69,11 +125,19 @@ class Topology(_Strict):
     default_qos: str
     accounts: tuple[str, ...]
     users: dict[str, User]
+    more_lines: tuple[str, ...] = ()
 
     @property
     def gpu_types(self) -> list[str]:
         """The GPU types of all nodes, sorted, each once."""
-        return sorted({node.gpu_type for node in self.nodes.values()})
+        gres = (item for node in self.nodes.values() for item in node.all_gres)
+        return sorted({item.type for item in gres if item.name == "gpu" and item.type})
+
+    @property
+    def gres_names(self) -> list[str]:
+        """The names of all GRES, sorted, gpu among them."""
+        gres = (item for node in self.nodes.values() for item in node.all_gres)
+        return sorted({"gpu", *(item.name for item in gres)})
 
 
 def load() -> Topology:
