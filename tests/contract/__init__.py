@@ -1,0 +1,1 @@
+"""The readers and every gateway against answers recorded from real Slurm."""

@@ -1,0 +1,136 @@
+"""The product's gateway reads in the recorded answers of real Slurm what the table says.
+
+The tests expand over the folders in tests/data/slurm: a new release is a new folder.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from slurm_score.model import Cluster, Job, Partition
+from tests.contract.replay import RecordedCase, Replay, case_id, gateway_of, recorded
+from tests.contract.situations import SITUATIONS
+from tests.contract.situations_nodes import NODES
+from tests.contract.table import NodeReading, Reading, Situation, node_reading_of, reading_of
+
+DAY = 86400.0
+NOT_ASKED_FOR_JOBS = {"cluster", "config-basic", "errors"}
+JOB_CASES = [case for case in recorded(*SITUATIONS) if case.name not in NOT_ASKED_FOR_JOBS]
+
+
+def prepared(case: RecordedCase) -> list[Situation]:
+    """Return the situations that were prepared for a case."""
+    return [situation for situation in SITUATIONS[case.name] if situation.name in case.jobs]
+
+
+def read_jobs(case: RecordedCase) -> dict[str, Job]:
+    """Return the jobs that the product reads, by label."""
+    return {job.label: job for job in gateway_of(case).read_jobs()}
+
+
+def read_cluster(case: RecordedCase) -> Cluster:
+    """Return the cluster beside the jobs as the product reads it."""
+    return gateway_of(case).read_cluster()
+
+
+JOBS = [
+    pytest.param(case, situation, id=f"{case.release}-{case.name}-{situation.name}")
+    for case in JOB_CASES
+    for situation in prepared(case)
+    if situation.reads_on(case.release) is not None
+]
+NODE_ROWS = [
+    pytest.param(case, node, reading, id=f"{case.release}-{case.name}-{node}")
+    for case in recorded(*NODES)
+    for node, reading in NODES[case.name].items()
+]
+
+
+@pytest.mark.parametrize(("case", "situation"), JOBS)
+def test_job_is_read_as_it_was_submitted(case: RecordedCase, situation: Situation) -> None:
+    """State, size, GPUs, limit, hold, pin, rank and hints of each record are those of the table."""
+    job_id, jobs = case.jobs[situation.name], read_jobs(case)
+    readings: dict[str, Reading] = {
+        label.removeprefix(str(job_id)): reading_of(job, case.now_s)
+        for label, job in jobs.items()
+        if job_id in (job.job_id, job.het_job_id) or label.startswith(f"{job_id}_")
+    }
+    assert readings == situation.reads_on(case.release)
+    assert {job.user for label, job in jobs.items() if job.job_id == job_id} <= {situation.user}
+
+
+@pytest.mark.parametrize("case", JOB_CASES, ids=case_id)
+def test_no_job_is_read_that_was_not_submitted(case: RecordedCase) -> None:
+    """No comment can forge a record, and a finished job is none (squeue --states=PENDING,RUNNING)."""
+    submitted = {str(job_id) for job_id in case.jobs.values()}
+    assert {label.partition("_")[0].partition("+")[0] for label in read_jobs(case)} <= submitted
+
+
+@pytest.mark.parametrize("case", JOB_CASES, ids=case_id)
+def test_every_record_of_slurm_is_understood(case: RecordedCase, caplog: pytest.LogCaptureFixture) -> None:
+    """A record that can't be read is left out with a warning: there is none."""
+    read_jobs(case)
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(("case", "name", "expected"), NODE_ROWS)
+def test_node_is_read_with_its_gpus_and_whether_a_job_could_start(
+    case: RecordedCase, name: str, expected: NodeReading
+) -> None:
+    """GPUs by type, total and used, from scontrol show node -d; states from sinfo(1), NODE STATE CODES."""
+    nodes = {node.name: node for node in read_cluster(case).nodes}
+    assert node_reading_of(nodes[name], expected) == expected
+
+
+@pytest.mark.parametrize("case", recorded(*NODES), ids=case_id)
+def test_no_node_is_read_that_is_not_there(case: RecordedCase) -> None:
+    """Powered-down nodes of a cloud are there, under PrivateData=cloud on every release."""
+    assert {node.name for node in read_cluster(case).nodes} == set(NODES[case.name])
+
+
+@pytest.mark.parametrize("case", recorded("cluster"), ids=case_id)
+def test_partitions_are_read(case: RecordedCase) -> None:
+    """Limits in seconds, CPUs of all nodes; DefaultTime=NONE is no limit of its own (case 18)."""
+    assert dict(read_cluster(case).partitions) == {
+        "main": Partition(name="main", default=True, max_time_s=7 * DAY, cpus=40),
+        "short": Partition(name="short", max_time_s=3600, cpus=16),
+    }
+
+
+@pytest.mark.parametrize("case", recorded("cluster"), ids=case_id)
+def test_qos_priorities_are_read(case: RecordedCase) -> None:
+    """scontrol show assoc_mgr flags=qos prints them from slurmctld's memory."""
+    assert dict(read_cluster(case).qos) == {"low": 0, "normal": 100, "high": 1000}
+
+
+@pytest.mark.parametrize("case", recorded("cluster"), ids=case_id)
+def test_features_and_partitions_of_nodes_are_read(case: RecordedCase) -> None:
+    """ActiveFeatures and Partitions; a node without features has none, not one that is called (null)."""
+    assert {node.name: (node.features, node.partitions) for node in read_cluster(case).nodes} == {
+        "g1": (("a100", "nvlink"), ("main", "short")),
+        "g2": (("a100",), ("main", "short")),
+        "g3": (("v100",), ("main",)),
+        "g4": (("a100", "v100"), ("main",)),
+        "c1": ((), ("main",)),
+    }
+
+
+@pytest.mark.parametrize("case", recorded("gpus"), ids=case_id)
+def test_cpus_in_use_are_read(case: RecordedCase) -> None:
+    """An --exclusive job takes every CPU of its nodes (CPUAlloc)."""
+    assert {(node.cpus, node.cpus_used) for node in read_cluster(case).nodes} == {(8, 8)}
+
+
+@pytest.mark.parametrize("case", recorded("json"), ids=case_id)
+def test_unlimited_time_is_infinite(case: RecordedCase) -> None:
+    """UNLIMITED is no number of seconds (case 17)."""
+    assert read_jobs(case)[str(case.jobs["held"])].time_limit_s == math.inf
+
+
+@pytest.mark.parametrize("case", recorded("json"), ids=case_id)
+def test_an_answer_that_was_not_recorded_is_no_answer(case: RecordedCase) -> None:
+    """The replay never makes up what Slurm would say."""
+    with pytest.raises(Exception, match="sdiag"):
+        Replay(case)(("sdiag",), "", 1.0)
