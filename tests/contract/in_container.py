@@ -1,11 +1,12 @@
-"""Runs in the controller's container with the product's own Python: submits jobs, or asks Slurm through
-the product's gateway and keeps every byte of the answers.
+"""Runs in the controller's container with the product's own Python: submits jobs, tells what the product
+reads, or asks Slurm through the product's gateway and keeps every byte of the answers.
 
 Standard input is a request in JSON, standard output the answer. Texts may hold lone surrogates, which
 stand for bytes that aren't UTF-8.
 """
 
 import base64
+import dataclasses
 import json
 import pwd
 import secrets
@@ -17,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 from slurm_score.errors import SlurmError
+from slurm_score.model import Job, Node
 from slurm_score.slurm import commands, parse
 from slurm_score.slurm.gateway import Access, SiteFactorUpdate, WriteGuard
 
@@ -27,10 +29,9 @@ Command = dict[str, Any]
 
 
 def main() -> None:
-    """Answer one request: {"submit": [...]} or {"ask": [...]}."""
-    request = json.load(sys.stdin)
-    answer = _submit(request["submit"]) if "submit" in request else _ask(request["ask"])
-    json.dump(answer, sys.stdout)
+    """Answer one request: {"submit": [...]}, {"ask": [...]} or {"read": "jobs"}."""
+    [(verb, what)] = json.load(sys.stdin).items()
+    json.dump(_VERBS[verb](what), sys.stdout)
 
 
 def _submit(jobs: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -89,13 +90,25 @@ def _step(step: list[Any]) -> str:
     return ""
 
 
+def _read(what: str) -> list[dict[str, Any]]:
+    """Return what the product makes of the jobs or the nodes, as dictionaries."""
+    items: tuple[Job, ...] | tuple[Node, ...]
+    if what == "nodes":
+        items = _gateway().read_cluster().nodes
+    elif what == "jobs":
+        items = _gateway().read_jobs()
+    else:
+        items = _read_with_field("NoSuchField")  # so that the product turns to JSON
+    return [dataclasses.asdict(item) for item in items]
+
+
 def _gateway() -> commands.CommandGateway:
     return commands.CommandGateway(WriteGuard(Access.ENFORCE))
 
 
-def _read_with_field(field: str) -> None:
+def _read_with_field(field: str) -> tuple[Job, ...]:
     with mock.patch.object(parse, "JOB_FIELDS", (*parse.JOB_FIELDS[:-1], field, parse.JOB_FIELDS[-1])):
-        _gateway().read_jobs()
+        return _gateway().read_jobs()
 
 
 def _write(updates: list[list[Any]]) -> None:
@@ -116,6 +129,8 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "write": _write,
     "run": _run,
 }
+
+_VERBS: dict[str, Callable[[Any], Any]] = {"submit": _submit, "ask": _ask, "read": _read}
 
 if __name__ == "__main__":
     main()

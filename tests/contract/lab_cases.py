@@ -17,8 +17,13 @@ UNKNOWN_ID = 999_999
 
 
 def json(case: Recording) -> None:
-    """Few jobs and the nodes as text, and as JSON, which the product reads where the text can't be."""
+    """Few jobs and the nodes as text, and as JSON, which the product reads where the text can't be.
+
+    All of them are in a state that lasts, since text and JSON are asked for one after the other.
+    """
     _prepare(case)
+    case.stage.wait_until("array", "BeginTime", "%r")
+    case.stage.wait_until("pending", "BeginTime", "%r")
     case.ask(["jobs"], ["jobs_with_field", "NoSuchField"], ["cluster"])
     case.ask(["run", ["scontrol", "show", "job", "-o"]], ["run", ["scontrol", "show", "node", "--json"]])
 

@@ -1,7 +1,8 @@
 """python -m tests.contract.record [RELEASE...] [--case NAME]: records Slurm's answers anew.
 
 For each release a cluster comes up in containers, the situations of the table are prepared on it, and
-what Slurm answers to the product's own questions replaces the folders in tests/data/slurm.
+what Slurm answers to the product's own questions replaces the folders in tests/data/slurm. 20.11 is
+written from its documentation instead.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 
-from tests.contract import shapes
+from tests.contract import documented, shapes
 from tests.contract.config_cases import CONFIG_CASES
 from tests.contract.lab_cases import LAB_CASES, CaseFunction
 from tests.contract.node_cases import NODE_CASES
@@ -31,12 +32,15 @@ def main(argv: list[str] | None = None) -> int:
         logging.getLogger(chatty).setLevel(logging.WARNING)
     arguments = _parser().parse_args(argv)
     for release in arguments.releases:
-        record(release, set(arguments.case or []))
+        if release == documented.RELEASE:
+            documented.write()
+        else:
+            record(release, set(arguments.case or []))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    names = list(images.releases())
+    names = [documented.RELEASE, *images.releases()]
     parser = argparse.ArgumentParser(prog="python -m tests.contract.record", description=__doc__)
     parser.add_argument("releases", nargs="*", default=names, metavar="RELEASE", help=f"default: {names}")
     cases = [*LAB_CASES, *CONFIG_CASES, *NODE_CASES]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
+from tests.contract.situations_documented import DOCUMENTED_JOBS
 from tests.contract.situations_gpus import FILLER, GPU_FORMS, GPU_RUNS, NOT_SURE
 from tests.contract.situations_nodes import INVENTORY_JOBS, STATE_JOBS
 from tests.contract.situations_queue import (
@@ -122,9 +123,13 @@ JSON = (
         options=("--array=0-3%2", "--begin=now+1hour"),
         reads={"_[0-3%2]": replace(WAITING, update="_[0-3]", tasks=4)},
     ),
-    waits("pending", Reading(gpus=2, types={"a100": 2}), "-wg4", "--exclusive", "--gpus=a100:2"),
+    waits("pending", replace(WAITING, gpus=2, types={"a100": 2}), "--begin=now+1hour", "--gpus=a100:2"),
     waits(
-        "held", replace(HELD, limit_s=inf, est_s=1200), "--hold", "--comment=score: est=20m", time="UNLIMITED"
+        "held",
+        replace(HELD, limit_s=inf, est_s=1200),
+        "--hold",
+        "--comment=score: est=20m",
+        time="UNLIMITED",
     ),
 )
 
@@ -168,6 +173,7 @@ SITUATIONS: Mapping[str, tuple[Situation, ...]] = {
     "config-basic": WEIGHTED,
     "config-weights": WEIGHTED,
     "contract": CONTRACT,
+    "documented": DOCUMENTED_JOBS,
     "errors": (FILLER, *ERRORS),
     "flagged": FLAGGED,
     "gpus": (FILLER, *GPU_FORMS, *NOT_SURE),

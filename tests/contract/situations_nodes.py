@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.contract.situations_documented import DOCUMENTED_NODES
 from tests.contract.situations_gpus import taken
 from tests.contract.table import NodeReading, Reading, Situation
 
@@ -106,6 +107,7 @@ CLUSTER: Mapping[str, NodeReading] = {
 }
 NODES: Mapping[str, Mapping[str, NodeReading]] = {
     "cluster": CLUSTER,
+    "documented": DOCUMENTED_NODES,
     "gpus": GPUS,
     "gpus-running": GPUS_RUNNING,
     "inventory": INVENTORY,

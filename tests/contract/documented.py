@@ -1,0 +1,134 @@
+"""Slurm 20.11 by its documentation, since no package of it is at hand: nothing here was recorded.
+
+Written by hand from squeue(1), sprio(1) and scontrol(1) of 20.11 and from src/api/node_info.c,
+src/common/slurm_opt.c of that time: --gres is shown as it was typed, --gpus and its kin behind `gres:`;
+a state that does not respond has a star, a node that is powered down is `+POWER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import yaml
+
+from slurm_score.slurm import parse
+from slurm_score.slurm.commands import UNIT_SEPARATOR
+from tests.contract.in_container import TOKEN
+from tests.contract.recording import DATA
+from tests.contract.situations_documented import JOB_IDS, NODES_TEXT, NOW_S, ROWS, SPRIO_ROWS
+
+RELEASE = "20.11"
+FOLDER = DATA / RELEASE / "documented"
+PLAIN = {
+    "HetJobID": "N/A",
+    "Partition": "main",
+    "UserName": "alice",
+    "Account": "research",
+    "QOS": "normal",
+    "State": "PENDING",
+    "Reason": "Priority",
+    "PriorityLong": "1",
+    "SubmitTime": str(NOW_S - 60),
+    "EligibleTime": str(NOW_S - 60),
+    "StartTime": "N/A",
+    "TimeLimit": "1:00:00",
+    "NumNodes": "1",
+    "NumCPUs": "1",
+    "NumTasks": "1",
+    "tres-alloc": "cpu=1,mem=4000M,node=1,billing=1",
+    "tres-per-job": "N/A",
+    "tres-per-node": "N/A",
+    "tres-per-socket": "N/A",
+    "tres-per-task": "N/A",
+    "RestartCnt": "0",
+    "Dependency": "(null)",
+    "Comment": "(null)",
+}
+PARTITION = (
+    "PartitionName=main AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A "
+    "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO MaxNodes=UNLIMITED "
+    "MaxTime=7-00:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED Nodes=g[1-6] PriorityJobFactor=1 "
+    "PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO OverTimeLimit=NONE PreemptMode=OFF State=UP "
+    "TotalCPUs=48 TotalNodes=6 SelectTypeParameters=NONE JobDefaults=(null) DefMemPerNode=UNLIMITED "
+    "MaxMemPerNode=UNLIMITED\n"
+)
+CONFIG = """\
+Configuration data as of 2021-06-01T12:00:00
+AccountingStorageTRES   = cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu
+ClusterName             = lab
+PriorityParameters      = (null)
+PrioritySiteFactorParameters = (null)
+PrioritySiteFactorPlugin = (null)
+PriorityDecayHalfLife   = 7-00:00:00
+PriorityFlags           =
+PriorityType            = priority/multifactor
+PriorityWeightAge       = 0
+PriorityWeightAssoc     = 0
+PriorityWeightFairShare = 0
+PriorityWeightJobSize   = 0
+PriorityWeightPartition = 0
+PriorityWeightQOS       = 0
+PriorityWeightTRES      = (null)
+SchedulerParameters     = bf_continue
+SlurmctldHost[0]        = ctl
+SlurmctldParameters     = (null)
+SlurmUser               = slurm(64030)
+SLURM_VERSION           = 20.11.9
+
+Slurmctld(primary) at ctl is UP
+"""
+QOS = """\
+Current Association Manager state
+
+QOS Records
+
+QOS=normal(1)
+    UsageRaw=0.000000
+    GrpJobs=N(0) GrpJobsAccrue=N(0) GrpSubmitJobs=N(0) GrpWall=N(0.00)
+    Preempt=
+    PreemptMode=cluster
+    Priority=100
+"""
+
+
+def write() -> None:
+    """Write the folder anew, in the order of fields that the product asks for now."""
+    end = f"{UNIT_SEPARATOR}{TOKEN}"
+    outputs: Mapping[tuple[str, ...], str] = {
+        (
+            "squeue",
+            "-h",
+            "-t",
+            "PENDING,RUNNING",
+            "-O",
+            parse.squeue_format(UNIT_SEPARATOR, end),
+        ): "".join(_squeue_line(name, end) for name in ROWS),
+        ("sprio", "-h", "-o", parse.SPRIO_FORMAT): "".join(f"{row}\n" for row in SPRIO_ROWS),
+        ("scontrol", "show", "partition", "-o"): PARTITION,
+        ("scontrol", "show", "config"): CONFIG,
+        ("scontrol", "show", "node", "-o", "-d"): NODES_TEXT,
+        ("scontrol", "show", "assoc_mgr", "flags=qos"): QOS,
+    }
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    commands = []
+    for number, (argv, output) in enumerate(outputs.items(), 1):
+        name = f"{number:02}-{argv[0]}.stdout"
+        (FOLDER / name).write_text(output)
+        commands.append({"user": "scoreop", "argv": list(argv), "writes": 0, "exit": 0, "stdout": name})
+    case = {
+        "release": RELEASE,
+        "slurm": "20.11.9",
+        "recorded": None,
+        "now_s": NOW_S,
+        "about": "Not recorded: written by hand from the documentation of 20.11, see documented.py.",
+        "left_out": {},
+        "jobs": JOB_IDS,
+        "commands": commands,
+    }
+    text = yaml.safe_dump(case, sort_keys=False, default_flow_style=None, width=110)
+    (FOLDER / "case.yaml").write_text(text)
+
+
+def _squeue_line(name: str, end: str) -> str:
+    values = {**PLAIN, **ROWS[name]}
+    return UNIT_SEPARATOR.join(values[field] for field in parse.JOB_FIELDS) + end + "\n"
