@@ -36,7 +36,8 @@ class Job:
     """One job record: a job, the tasks of an array that are still one record, or a het component.
 
     `gpus`, `cpus` and `nodes` are those of one array task. `site_factor` is what Slurm holds, None
-    where Slurm does not tell (sprio leaves out jobs that can't start yet).
+    where Slurm does not tell (sprio leaves out jobs that can't start yet). `hides_tasks` marks an
+    array in whose row squeue may have merged a task that is held or pinned by itself.
     """
 
     job_id: int
@@ -64,6 +65,7 @@ class Job:
     hints: Hints = NO_HINTS
     site_factor: int | None = None
     pinned: bool = False
+    hides_tasks: bool = False
 
     @property
     def pending(self) -> bool:

@@ -76,4 +76,6 @@ def skip_reason(job: Job) -> str:
         return "pinned"
     if job.follows_leader:
         return "follows its het leader"
+    if job.hides_tasks:
+        return "may hide a held or pinned task"
     return NOT_RANKED if job.site_factor is None else ""

@@ -35,7 +35,10 @@ UNIT_SEPARATOR = "\x1f"
 
 _FOREIGN = ("SQUEUE_", "SPRIO_", "SCONTROL_", "SACCT_", "SINFO_")
 _OURS = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
-_DOWN = re.compile(r"unable to contact slurm controller|socket timed out|connection refused", re.IGNORECASE)
+_DOWN = re.compile(
+    r"unable to contact slurm controller|socket timed out|connection refused|unexpected message received",
+    re.IGNORECASE,
+)
 _REFUSED = re.compile(r"access/permission denied|invalid user id", re.IGNORECASE)
 _FIELD_REJECTED = "Invalid job format specification"
 """squeue's words for a field that it doesn't know; it prints the field empty and exits with 0."""

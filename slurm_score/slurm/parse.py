@@ -58,6 +58,8 @@ PRIORITY_WEIGHTS = {
 
 _NOT_SET = frozenset({"", "N/A", "(null)", "NONE", "None"})
 _ONE_LINE_KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z_:/]*)=")
+_NOT_ENDED = ("PENDING", "RUNNING", "SUSPENDED")
+_HELD = re.compile(r"held|BadConstraints", re.IGNORECASE)
 _FAILED_JOB = re.compile(r"(?P<what>.+) for job (?P<id>\d[\d_,\[\]+-]*)")
 _FAILED_TASKS = re.compile(r"(?P<id>\d+_[\d,\[\]-]+): (?P<what>.+)")
 
@@ -164,14 +166,23 @@ def _priority_row(line: str) -> PriorityRow:
 
 
 def join_priorities(jobs: list[Job], rows: list[PriorityRow]) -> tuple[Job, ...]:
-    """Return the jobs with the SiteFactor and the pin of their sprio row, where they have one."""
+    """Return the jobs with the SiteFactor and the pin of their sprio row, where they have one.
+
+    squeue puts all pending tasks of an array on one line, those too that became records of their own
+    and were held or pinned. The reasons of the line tell of a held one. Of a pinned one only a row
+    of sprio tells, whose id squeue doesn't show: then any array may be the one that hides it.
+    """
     known = {row.job_id: row for row in reversed(rows)}
-    return tuple(
-        job
-        if (row := known.get(job.job_id)) is None
-        else replace(job, site_factor=row.site_factor, pinned=row.pinned)
-        for job in jobs
-    )
+    shown_ids = {job.job_id for job in jobs}
+    hidden_pin = any(row.pinned and row.job_id not in shown_ids for row in rows)
+    return tuple(_joined(job, known.get(job.job_id), hidden_pin) for job in jobs)
+
+
+def _joined(job: Job, row: PriorityRow | None, hidden_pin: bool) -> Job:
+    hides = job.pending and bool(job.tasks) and (hidden_pin or _HELD.search(job.reason) is not None)
+    if row is None:
+        return replace(job, hides_tasks=True) if hides else job
+    return replace(job, site_factor=row.site_factor, pinned=row.pinned, hides_tasks=hides)
 
 
 def parse_nodes(text: str) -> Reading[Node]:
@@ -263,7 +274,7 @@ def parse_past_runs(text: str) -> dict[int, tuple[PastRun, ...]]:
     for line in _lines(text):
         job_id, state, *times = line.split("|")
         submit, eligible, start = (parse_timestamp(value) for value in times)
-        if start is None or submit is None:
+        if start is None or submit is None or state.startswith(_NOT_ENDED):
             continue
         wait = max(0, start - max(submit, eligible or submit))
         runs.setdefault(int(job_id), []).append((submit, PastRun(state.split(" ")[0], float(wait))))

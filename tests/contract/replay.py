@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -136,8 +136,3 @@ def become(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
 def same_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the end of squeue's records be the one of the recording."""
     monkeypatch.setattr(secrets, "token_hex", lambda _: TOKEN)
-
-
-def releases_of(cases: Iterable[RecordedCase]) -> list[str]:
-    """Return the releases of the cases, each once, in order."""
-    return sorted({case.release for case in cases})

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from slurm_score.model import Job, Node
 
-A100, V100 = "a100", "v100"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:

@@ -10,6 +10,7 @@ import math
 import pytest
 
 from slurm_score.model import Cluster, Job, Partition
+from slurm_score.plan import skip_reason
 from tests.contract.replay import RecordedCase, Replay, case_id, gateway_of, recorded
 from tests.contract.situations import SITUATIONS
 from tests.contract.situations_nodes import NODES
@@ -134,3 +135,18 @@ def test_an_answer_that_was_not_recorded_is_no_answer(case: RecordedCase) -> Non
     """The replay never makes up what Slurm would say."""
     with pytest.raises(Exception, match="sdiag"):
         Replay(case)(("sdiag",), "", 1.0)
+
+
+@pytest.mark.parametrize("case", recorded("arrays-split"), ids=case_id)
+def test_an_array_that_may_hide_a_held_or_pinned_task_is_left_alone(case: RecordedCase) -> None:
+    """squeue merges such tasks into the array's row; an update of the row would reach them (traps 1, 2)."""
+    arrays = [job for job in gateway_of(case).read_jobs() if job.tasks]
+    assert len(arrays) == 3
+    assert {skip_reason(job) for job in arrays} == {"may hide a held or pinned task"}
+
+
+@pytest.mark.parametrize("case", recorded("arrays", "queue"), ids=case_id)
+def test_other_arrays_hide_nothing(case: RecordedCase) -> None:
+    """Neither a throttle nor tasks that run make an array suspicious."""
+    jobs = [job for job in gateway_of(case).read_jobs() if not job.held]
+    assert not [job.label for job in jobs if job.hides_tasks]

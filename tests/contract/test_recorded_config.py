@@ -145,9 +145,18 @@ def test_wrong_ids_fail_and_the_rest_goes_on(case: RecordedCase) -> None:
 
 
 @pytest.mark.parametrize("case", recorded("errors"), ids=case_id)
+def test_value_out_of_range_is_an_error(case: RecordedCase) -> None:
+    """scontrol names no job when it ignores a value (case 41)."""
+    replay = Replay(case)
+    replay.writes = 3
+    with pytest.raises(CommandFailedError, match=r"SiteFactor value out of range .* Value ignored"):
+        gateway_of(case, replay).write_site_factors([update(case, "plain", 2**31)])
+
+
+@pytest.mark.parametrize("case", recorded("errors"), ids=case_id)
 @pytest.mark.parametrize("command", ["squeue", "sprio", "config", "partition"])
 def test_slurmctld_that_is_down_is_named(case: RecordedCase, command: str) -> None:
-    """Each command has its own words for it, and one sentence in common (case 46 of a restart)."""
+    """Each command has its own words for it, and one sentence in common."""
     answer = next(c.answer for c in reversed(case.commands) if command in c.argv)
     with pytest.raises(ControllerDownError, match="Unable to contact slurm controller"):
         gateway_of(case, always(answer)).read_config()

@@ -148,6 +148,23 @@ def test_one_cycle_puts_the_queue_into_the_order_of_the_policy(product: Product)
     assert product.record_count() == records
 
 
+@pytest.mark.parametrize(
+    "command", ["hold {id}_3", "update JobId={id}_3 Priority=77"], ids=["held", "pinned"]
+)
+def test_an_array_with_a_held_or_pinned_task_gets_no_update(product: Product, command: str) -> None:
+    """squeue shows the task inside its array, and an update of the array would reach it."""
+    product.set_policy(OBSERVE)
+    product.fill()
+    array = product.submit("--array=0-5", "--gpus=1", "--time=60")
+    wait_for(lambda: array in product.sites(), 30, "Slurm ranks the array")
+    product.cluster.exec(["scontrol", *command.format(id=array).split()])
+    before = product.update_rpcs()
+    product.set_policy(ENFORCE)
+    report = product.cycle().stdout
+    assert "0 to change, 0 sent, 0 failed; skipped: 1 may hide a held or pinned task" in report
+    assert product.update_rpcs() == before
+
+
 def test_observe_sends_no_update_at_all(product: Product) -> None:
     """sdiag counts the same number of REQUEST_UPDATE_JOB before and after a cycle that wants changes."""
     product.fill()

@@ -275,3 +275,21 @@ def test_nothing_in_accounting_is_no_run(text: str, runs: dict[int, tuple[PastRu
 def test_clock_that_went_back_gives_no_negative_wait() -> None:
     """A start before the submission counts as no wait."""
     assert parse_past_runs("7|NODE_FAIL|2000|2000|1990\n") == {7: (PastRun("NODE_FAIL", 0.0),)}
+
+
+@pytest.mark.parametrize(
+    ("reason", "rows", "hides"),
+    [
+        ("Priority", [PriorityRow(9, 0, False)], False),
+        ("Priority,JobHeldUser", [PriorityRow(9, 0, False)], True),
+        ("Resources,BadConstraints", [], True),
+        ("Priority", [PriorityRow(9, 0, False), PriorityRow(14, 0, True)], True),
+        ("Priority", [PriorityRow(9, 0, False), PriorityRow(14, 7, False)], False),
+    ],
+    ids=["plain", "held", "bad constraints, not ranked", "pinned", "a task with its own limit"],
+)
+def test_an_array_tells_whether_it_may_hide_a_task(reason: str, rows: list[PriorityRow], hides: bool) -> None:
+    """By the reasons that squeue joins, and by pinned rows of sprio that squeue doesn't show."""
+    array = make_job(9, label="9_[0-4]", tasks="0-4", reason=reason)
+    plain = make_job(10, reason="JobHeldUser")
+    assert [job.hides_tasks for job in join_priorities([array, plain], rows)] == [hides, False]

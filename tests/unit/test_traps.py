@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from slurm_score.gres import GpuCount
-from slurm_score.model import Node, Partition, SlurmConfig
+from slurm_score.model import Node, Partition, PastRun, SlurmConfig
 from slurm_score.policy import MAX_SITE_FACTOR, Mode, Policy
 from slurm_score.reprioritizer import Reprioritizer
 from slurm_score.score import neutral_site, score_queue
 from slurm_score.slurm.commands import Answer, CommandGateway
 from slurm_score.slurm.fake import FakeSlurm, Submission
 from slurm_score.slurm.gateway import Access, SiteFactorUpdate, WriteGuard
-from slurm_score.slurm.parse import parse_squeue
+from slurm_score.slurm.parse import parse_past_runs, parse_squeue
 from slurm_score.units import DAY_S, HOUR_S
 from tests.unit.builders import NOW, make_cluster, make_job, make_policy, make_queue
 from tests.unit.slurm_texts import END, squeue_line
@@ -132,3 +132,9 @@ def test_trap_25_a_comment_edited_later_is_read_like_any_other() -> None:
     text = squeue_line(Comment="score: est=-1 urgency=max est=20m").replace(END, end)
     hints = parse_squeue(text, "\x1f", end).items[0].hints
     assert (hints.est_s, hints.urgency, len(hints.problems)) == (1200.0, None, 2)
+
+
+def test_a_run_that_goes_on_is_no_past_run() -> None:
+    """sacct -D lists it as well; only a run that ended can have earned a wait."""
+    text = "7|NODE_FAIL|1000|1000|1060\n7|RUNNING|2000|2000|2030\n"
+    assert parse_past_runs(text) == {7: (PastRun("NODE_FAIL", 60.0),)}
