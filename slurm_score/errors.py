@@ -11,6 +11,7 @@ SlurmScoreError
     ├── CommandFailedError       a command ended with an error
     ├── CommandTimedOutError     a command did not end in time
     ├── ControllerDownError      slurmctld does not answer
+    ├── AccountingDownError      slurmdbd does not answer
     ├── NotPermittedError        slurmctld refused us the right
     ├── UnparseableAnswerError   a command printed what no reader understands
     ├── UnsuitableSlurmError     SiteFactor can't work on this configuration
@@ -102,6 +103,10 @@ class CommandTimedOutError(SlurmError):
 
 class ControllerDownError(SlurmError):
     """slurmctld does not answer."""
+
+
+class AccountingDownError(SlurmError):
+    """slurmdbd does not answer: nothing is known of earlier runs."""
 
 
 class NotPermittedError(SlurmError):

@@ -18,6 +18,11 @@ _PARENTHESES = re.compile(r"\([^()]*\)")
 _NUMBER = re.compile(r"\d+[KMGTP]?", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"[^\s:=,()]+")
 _FLAGS = frozenset({"no_consume"})
+_SPAN = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+_NO_TYPE = ":(null)"
+_LENT = re.compile(
+    r"(?:^|,)(?:shard|mps):(?:(?P<type>\(null\)|[^\s:=,()]+):)?(?P<count>\d+[KMGTP]?)(?:\((?P<where>[^()]*)\))?"
+)
 _MIG = re.compile(r"(?:^|[_.-])\d+[cg]\.(?:\d+[cg]\.)?\d+gb(?:[_.+-]|$)", re.IGNORECASE)
 
 
@@ -86,7 +91,7 @@ def parse_gres(text: str) -> tuple[Gres, ...]:
         return ()
     if text.rstrip()[-1] in "=,:":
         raise ParseError("a GRES text that was cut off", text, "ask squeue for the field without a width")
-    bare = _PARENTHESES.sub("", text)
+    bare = _PARENTHESES.sub("", text.replace(_NO_TYPE, ""))
     if "(" in bare or ")" in bare:
         raise ParseError("unbalanced parentheses in a GRES text", text)
     items = (_parse_item(item.strip(), text) for item in bare.split(",") if item.strip())
@@ -129,6 +134,40 @@ def count_gpus(items: Iterable[Gres]) -> GpuCount:
     return GpuCount(gpus.total, {gpu_type.lower(): n for gpu_type, n in gpus.types.items()})
 
 
+def gpus_in_use(has: str, used: str) -> GpuCount:
+    """Return the GPUs of a node that nobody can get whole, from its Gres and its GresUsed.
+
+    Those are the GPUs of jobs, and those of which a shard or an MPS share is in use. Slurm 24.11
+    prints how much of each GPU is lent (`shard:a100:3(3/4,0/4)`), 22.05 on which GPUs something is
+    (`shard:a100:1(IDX:0)`). Without either, each share in use may be on a GPU of its own; without a
+    type, on a GPU of any type.
+
+    Raises:
+        ParseError: one of the texts can't be read.
+
+    Source: slurm src/interfaces/gres.c, _node_gres_used.
+    """
+    all_gpus, taken = count_gpus(parse_gres(has)), count_gpus(parse_gres(used))
+    total, types = taken.total, dict(taken.types)
+    for item in _LENT.finditer(used):
+        lent = _lent_gpus(parse_count(item["count"]), item["where"] or "")
+        total += lent
+        named = (item["type"] or "").lower()
+        for gpu_type in [named] if named in all_gpus.types else all_gpus.types:
+            types[gpu_type] = types.get(gpu_type, 0) + lent
+    there = {gpu_type: min(n, all_gpus.types.get(gpu_type, n)) for gpu_type, n in types.items()}
+    return GpuCount(min(total, all_gpus.total), there)
+
+
+def _lent_gpus(shares: int, where: str) -> int:
+    """Return on how many GPUs shares are in use, by what Slurm prints in parentheses behind them."""
+    if where.startswith("IDX:"):  # IDX:N/A for none
+        return sum(int(last or first) - int(first) + 1 for first, last in _SPAN.findall(where))
+    if "/" in where:
+        return sum(part.partition("/")[0] not in {"0", "-"} for part in where.split(","))
+    return shares
+
+
 @lru_cache(maxsize=4096)
 def gpu_request(
     *,
@@ -143,9 +182,10 @@ def gpu_request(
     """Return the whole GPUs that a job asks for, from its tres_per_* strings and its size.
 
     `total` is the whole request as Slurm added it up (squeue's tres-alloc of a pending job) and
-    wins over our own sum: only Slurm knows how many sockets or tasks there will be. Types come
-    from the request, since Slurm adds them up only where AccountingStorageTRES lists them; so do
-    MIG slices, which it counts among the GPUs.
+    wins over our own sum: only Slurm knows how many sockets or tasks there will be. But it is added
+    up for the fewest nodes, where `nodes` is how many Slurm means to give: GPUs asked for on each
+    node count on all of those. Types come from the request, since Slurm adds them up only where
+    AccountingStorageTRES lists them; so do MIG slices, which it counts among the GPUs.
 
     Raises:
         ParseError: one of the texts can't be read.
@@ -157,6 +197,8 @@ def gpu_request(
     added_up = count_gres(parse_gres(total))
     unseen_slices = 0 if added_up.mig.total else slices
     gpus = max(0, added_up.gpu.total - unseen_slices) or max(whole.total for whole in wholes)
+    if not wholes[0].total:
+        gpus = max(gpus, wholes[1].total)
     types = max(wholes, key=lambda whole: sum(whole.types.values())).types
     types = types or {gpu_type.lower(): n for gpu_type, n in added_up.gpu.types.items()}
     if len(types) == 1:
@@ -171,6 +213,18 @@ def cpus_for_gpus(cpus_per_tres: str, gpus: int) -> int:
         ParseError: the text can't be read.
     """
     return count_gpus(parse_gres(cpus_per_tres)).total * gpus
+
+
+def least_cpus(cpus: int, nodes: int, gpus: GpuRequest, cpus_per_tres: str) -> int:
+    """Return the CPUs that a job is given at least, of the number that Slurm tells.
+
+    For a job that waits that number may lack what comes of its nodes, one each, and up to 22.05 what
+    comes of --cpus-per-gpu.
+
+    Raises:
+        ParseError: `cpus_per_tres` can't be read.
+    """
+    return max(cpus, nodes, cpus_for_gpus(cpus_per_tres, gpus.total))
 
 
 def format_gres(items: Iterable[Gres]) -> str:

@@ -4,12 +4,52 @@ Source of the pressure formula and its sign: simulations over two GPU traces, se
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from slurm_score.gres import GpuRequest
 from slurm_score.model import Cluster, Job, Node
 
 UNTYPED = "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The GPUs of some partitions by type; those that slurm.conf gives no type count as type `gpu`.
+
+    `present` counts all, `usable` those on usable nodes. `free` tells by type (None: any type) on how
+    many nodes how many GPUs could be taken now: `{"a100": {4: 2}}` is two nodes with four each.
+    """
+
+    present: Mapping[str, int]
+    usable: Mapping[str, int]
+    free: Mapping[str | None, Mapping[int, int]]
+
+
+def supply(partitions: tuple[str, ...], cluster: Cluster) -> Supply:
+    """Return the GPUs of the partitions together, worked out once for each cluster."""
+    key = ("supply", partitions)
+    found: Supply | None = cluster.memo.get(key)
+    if found is None:
+        found = cluster.memo[key] = _count(cluster.nodes_of(partitions))
+    return found
+
+
+def _count(nodes: tuple[Node, ...]) -> Supply:
+    present: Counter[str] = Counter()
+    usable: Counter[str] = Counter()
+    free: dict[str | None, Counter[int]] = {None: Counter()}
+    for node in nodes:
+        by_type = _by_type(node)
+        present.update(by_type)
+        if node.usable:
+            usable.update(by_type)
+        for gpu_type in (None, *node.gpus.types):
+            count = node.free_gpus(gpu_type)
+            if count:
+                free.setdefault(gpu_type, Counter())[count] += 1
+    return Supply(present, usable, free)
 
 
 def accepted_types(request: GpuRequest, partitions: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
@@ -18,18 +58,17 @@ def accepted_types(request: GpuRequest, partitions: tuple[str, ...], cluster: Cl
     A typed request accepts its own types, if the partitions have them all; an untyped one accepts
     whatever type they have. Drained nodes count: they come back.
     """
-    present = {gpu_type for node in cluster.nodes_of(partitions) for gpu_type in _by_type(node)}
+    present = supply(partitions, cluster).present.keys()
     if not request.types:
         return tuple(sorted(present))
     wanted = [gpu_type for gpu_type, _ in request.types]
-    return tuple(wanted) if present.issuperset(wanted) else ()
+    return tuple(wanted) if present >= set(wanted) else ()
 
 
 def usable_gpus(types: Iterable[str], partitions: tuple[str, ...], cluster: Cluster) -> int:
     """Return how many GPUs of these types stand on usable nodes of the partitions."""
-    wanted = set(types)
-    nodes = cluster.nodes_of(partitions)
-    return sum(n for node in nodes if node.usable for t, n in _by_type(node).items() if t in wanted)
+    usable = supply(partitions, cluster).usable
+    return sum(usable.get(gpu_type, 0) for gpu_type in set(types))
 
 
 def gpu_pressure(jobs: Iterable[Job], cluster: Cluster) -> dict[str, float]:
@@ -75,20 +114,19 @@ def ready_gpus(request: GpuRequest, partitions: tuple[str, ...], cluster: Cluste
     """
     wanted = request.types or ((None, request.total),)
     return max(
-        (sum(_ready(t, n, request, cluster.nodes_of((p,))) for t, n in wanted) for p in partitions),
+        (sum(_ready(t, n, request, supply((p,), cluster)) for t, n in wanted) for p in partitions),
         default=0,
     )
 
 
 def _by_type(node: Node) -> dict[str, int]:
-    """Return a node's GPUs by type; those that slurm.conf gives no type count as type `gpu`."""
     untyped = node.gpus.total - sum(node.gpus.types.values())
     return dict(node.gpus.types) | ({UNTYPED: untyped} if untyped else {})
 
 
-def _ready(gpu_type: str | None, count: int, request: GpuRequest, nodes: tuple[Node, ...]) -> int:
+def _ready(gpu_type: str | None, count: int, request: GpuRequest, gpus: Supply) -> int:
     group = request.per_node * count // request.total if request.total else 0
-    free = (node.free_gpus(gpu_type) for node in nodes)
+    free = gpus.free.get(gpu_type, {}).items()
     if group:
-        return min(count, sum(group for n in free if n >= group))
-    return min(count, sum(free))
+        return min(count, sum(group * nodes for n, nodes in free if n >= group))
+    return min(count, sum(n * nodes for n, nodes in free))

@@ -4,10 +4,10 @@ Times are seconds since the epoch by slurmctld's clock, durations are seconds, m
 means "not known" or "no such time"; an unlimited duration is `math.inf`.
 """
 
-import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,26 @@ from slurm_score.hints import NO_HINTS, Hints
 from slurm_score.jobid import count_tasks
 
 Floats = NDArray[np.float64]
-K = TypeVar("K", bound=Hashable)
+
+Demand = tuple[tuple[int, int], ...]
+"""What is asked of one GPU type: (SiteFactor, GPUs) of the jobs that wait for it, highest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimes:
+    """How long a user's jobs run: `usual_s` is what 9 of 10 of the last `runs` ended within."""
+
+    runs: int
+    usual_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A job that ended well: whose it was, when it ended, how long it ran."""
+
+    user: str
+    end_s: int
+    elapsed_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +85,7 @@ class Job:
     site_factor: int | None = None
     pinned: bool = False
     hides_tasks: bool = False
+    origin: str = ""
 
     @property
     def pending(self) -> bool:
@@ -143,6 +163,15 @@ class SlurmConfig:
     scheduler_parameters: tuple[str, ...] = ()
     slurmctld_parameters: tuple[str, ...] = ()
     controllers: tuple[str, ...] = ()
+    job_submit_plugins: tuple[str, ...] = ()
+    plugin_dirs: tuple[str, ...] = ()
+    slurm_conf: str = ""
+    boot_time_s: int | None = None
+
+    @property
+    def submits_to_lua(self) -> bool:
+        """Whether slurmctld shows job_submit.lua each new job."""
+        return "lua" in self.job_submit_plugins
 
     @property
     def rate_limited(self) -> bool:
@@ -160,15 +189,23 @@ class SlurmConfig:
         return sum(self.priority_weights.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """The cluster beside the jobs, at one time. `qos` maps a QOS to its priority."""
+    """The cluster beside the jobs, at one time. `qos` maps a QOS to its priority.
+
+    `memo` keeps what others work out of it by a key of theirs, as long as this value lives.
+    """
 
     time_s: float
     config: SlurmConfig = field(default_factory=SlurmConfig)
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
     qos: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def memo(self) -> dict[Hashable, Any]:
+        """What was worked out of this cluster before."""
+        return {}
 
     @property
     def default_partition(self) -> str:
@@ -181,11 +218,12 @@ class Cluster:
         return tuple(node for node in self.nodes if wanted.intersection(node.partitions))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Queue:
-    """Jobs to score together, on one cluster at one time; factors read it in columns.
+    """Jobs to score together, on one cluster at one time; factors read it in columns (columns.py).
 
-    `pressure` maps a GPU type to how contended it is (inventory.gpu_pressure).
+    `pressure` maps a GPU type to how contended it is (inventory.gpu_pressure). `memo` keeps what
+    others work out of the queue by a key of theirs, as long as this value lives.
     """
 
     jobs: tuple[Job, ...]
@@ -193,19 +231,11 @@ class Queue:
     now_s: float
     pressure: Mapping[str, float] = field(default_factory=dict)
 
+    @cached_property
+    def memo(self) -> dict[Hashable, Any]:
+        """What was worked out of this queue before."""
+        return {}
+
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.jobs)
-
-    def column(self, value: Callable[[Job], float | None]) -> Floats:
-        """Return one value a job, float64[n_jobs], NaN for None."""
-        return np.array([math.nan if (v := value(job)) is None else v for job in self.jobs], np.float64)
-
-    def column_by(self, key: Callable[[Job], K], value: Callable[[K], float]) -> Floats:
-        """Return one value a job, float64[n_jobs], worked out once for each distinct key."""
-        known: dict[K, float] = {}
-        keys = [key(job) for job in self.jobs]
-        for k in keys:
-            if k not in known:
-                known[k] = value(k)
-        return np.array([known[k] for k in keys], np.float64)

@@ -54,6 +54,7 @@ _ALONE = {
     "PLANNED": "PLANNED",
     "PLND": "PLANNED",
     "POW_DN": "POWERING_DOWN",
+    "POWER": "POWERED_DOWN",
     "POW_UP": "POWERING_UP",
     "RESV": "RESERVED",
     "BOOT": "REBOOT_ISSUED",
@@ -117,8 +118,9 @@ class NodeState:
 def parse_node_state(text: str) -> NodeState:
     """Return the state of a text such as `IDLE+CLOUD+POWERED_DOWN`, `MIXED+DRAIN`, `idle*` or `drng`.
 
-    A powered-down node counts as usable, since Slurm wakes it up; so does a planned one, since
-    backfill may still use it until the planned job starts.
+    A powered-down node counts as usable, since Slurm wakes it up, and while it wakes up it can't
+    respond yet: jobs are placed on it all the same. So does a planned one, since backfill may still
+    use it until the planned job starts. Up to 20.11 `POWER` means powered down.
 
     Raises:
         ParseError: the text isn't a state at all.
@@ -138,6 +140,8 @@ def parse_node_state(text: str) -> NodeState:
 
 
 def _usable(base: str, flags: set[str]) -> bool | None:
+    if "POWERING_UP" in flags:
+        flags = flags - {"NOT_RESPONDING"}
     if base in _UNUSABLE_BASES or not _UNUSABLE_FLAGS.isdisjoint(flags):
         return False
     if base == "UNKNOWN" or not flags <= _USABLE_FLAGS:

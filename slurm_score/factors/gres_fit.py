@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from slurm_score import inventory
+from slurm_score.columns import columns_of
 from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
 from slurm_score.model import Floats, Queue
 
@@ -50,18 +51,16 @@ def describe(queue: Queue, params: GresFitParams, i: int) -> str:  # noqa: ARG00
 
 def _scarcity(queue: Queue) -> Floats:
     """Contended types first: s / (1 + s) of the least contended type that the job accepts."""
-    pressure = queue.column_by(
-        lambda job: (job.gpus, job.partitions),
-        lambda key: inventory.contention(*key, queue.cluster, queue.pressure),
+    pressure = columns_of(queue).requests.map(
+        lambda key: inventory.contention(*key, queue.cluster, queue.pressure)
     )
     return np.where(np.isinf(pressure), 1.0, pressure / (1.0 + np.where(np.isinf(pressure), 0.0, pressure)))
 
 
 def _ready(queue: Queue) -> Floats:
     """The share of the asked GPUs that could be had now."""
-    return queue.column_by(
-        lambda job: (job.gpus, job.partitions),
-        lambda key: inventory.ready_gpus(*key, queue.cluster) / key[0].total if key[0].total else 0.0,
+    return columns_of(queue).requests.map(
+        lambda key: inventory.ready_gpus(*key, queue.cluster) / key[0].total if key[0].total else 0.0
     )
 
 

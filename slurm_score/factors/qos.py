@@ -1,9 +1,6 @@
 """How important the site declares a job: its QOS, and the urgency that a user may claim within it."""
 
-from collections.abc import Mapping
-
-import numpy as np
-
+from slurm_score.columns import columns_of
 from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
 from slurm_score.hints import Urgency
 from slurm_score.model import Job, Queue
@@ -22,23 +19,19 @@ def claimed_urgency(job: Job, params: QosParams) -> Urgency:
     return "normal" if urgency == "high" and job.qos not in params.urgent else urgency
 
 
-def qos_value(job: Job, qos: Mapping[str, int], params: QosParams) -> float:
+def compute(queue: Queue, params: QosParams) -> Term:
     """Return QOS priority / highest QOS priority, halved for low urgency, half-way to 1 for high.
 
     An unknown QOS counts as priority 0, and so do all where the highest is 0.
     """
+    columns, qos = columns_of(queue), queue.cluster.qos
     highest = max(qos.values(), default=0)
-    value = qos.get(job.qos, 0) / highest if highest else 0.0
-    return {"low": value / 2, "normal": value, "high": (1 + value) / 2}[claimed_urgency(job, params)]
-
-
-def compute(queue: Queue, params: QosParams) -> Term:
-    """Return the value of each job's QOS and urgency."""
-    keys = [(job.qos, job.hints.urgency) for job in queue.jobs]
-    known = {
-        key: qos_value(job, queue.cluster.qos, params) for key, job in zip(keys, queue.jobs, strict=True)
-    }
-    return Term(np.array([known[key] for key in keys], np.float64))
+    values = columns.qos.map(lambda name: qos.get(name, 0) / highest if highest else 0.0)
+    for i in columns.hinted:
+        urgency = claimed_urgency(queue.jobs[i], params)
+        if urgency != "normal":
+            values[i] = values[i] / 2 if urgency == "low" else (1 + values[i]) / 2
+    return Term(values)
 
 
 def describe(queue: Queue, params: QosParams, i: int) -> str:

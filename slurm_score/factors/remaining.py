@@ -1,13 +1,17 @@
 """How long a job still has to run: the shorter, the higher."""
 
 import math
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
+from slurm_score.columns import Bools, Ints, columns_of
 from slurm_score.factors.registry import Duration, Factor, FactorParams, Term, Weight
-from slurm_score.model import Job, Partition, Queue
+from slurm_score.hints import Hints
+from slurm_score.model import Floats, Partition, Queue
 from slurm_score.units import MINUTE_S, format_duration
 
 
@@ -19,56 +23,117 @@ class RemainingParams(FactorParams):
     unknown: Annotated[float, Field(ge=0, le=1)] = 0.5
 
 
-def remaining_s(job: Job, queue: Queue) -> tuple[float | None, str]:
-    """Return the time in s that a job still has to run, None if unknown, and where that comes from.
+class Source(IntEnum):
+    """Where a remaining time comes from."""
+
+    NOTHING = 0
+    LIMIT = 1
+    DEFAULT = 2
+    MAXIMUM = 3
+    NO_LIMIT = 4
+    LEFT = 5
+    EST = 6
+    EST_PROGRESS = 7
+    PROGRESS = 8
+
+
+_WORDS = {
+    Source.LIMIT: "time limit",
+    Source.DEFAULT: "partition's default time",
+    Source.MAXIMUM: "partition's maximum time",
+    Source.NO_LIMIT: "partition, which sets no limit",
+    Source.LEFT: "hint left=",
+    Source.EST: "hint est=",
+    Source.EST_PROGRESS: "hints est= and progress=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """The time left to run of each job: `seconds` float64[n_jobs], NaN where nothing tells.
+
+    `limit_source` and `source` say where the limit and the time come from; `capped` bool[n_jobs]
+    marks the hints that went above the limit.
+    """
+
+    seconds: Floats
+    limit_source: Ints
+    source: Ints
+    capped: Bools
+
+
+def remaining(queue: Queue) -> Remaining:
+    """Return the time that each job still has to run.
 
     The user's hints come first, never above the time limit: `left=`, else `est=`, less the share
     that `progress=` says is done; then the limit, less that share; then the partition's default or
     maximum.
     """
-    limit, source = _limit_s(job, queue)
-    hints, undone = job.hints, 1.0 - (job.hints.progress or 0.0)
+    found: Remaining | None = queue.memo.get("remaining")
+    if found is None:
+        found = queue.memo["remaining"] = _remaining(queue)
+    return found
+
+
+def _remaining(queue: Queue) -> Remaining:
+    columns = columns_of(queue)
+    ceilings = [_partitions_s(names, queue) for names in columns.partitions.values]
+    unset = np.isnan(columns.limit_s)
+    codes = columns.partitions.codes
+    limit = np.where(unset, np.array([s for s, _ in ceilings], np.float64)[codes], columns.limit_s)
+    source = np.where(unset, np.array([word for _, word in ceilings], np.int64)[codes], int(Source.LIMIT))
+    seconds, limit_source, capped = limit.copy(), source.copy(), np.zeros(len(queue), np.bool_)
+    for i in columns.hinted:
+        hint, said = _hint_s(queue.jobs[i].hints, limit[i])
+        if said:
+            capped[i] = hint > limit[i]
+            seconds[i], source[i] = (limit[i] if capped[i] else hint), said
+    return Remaining(seconds, limit_source, source, capped)
+
+
+def _hint_s(hints: Hints, limit_s: float) -> tuple[float, Source]:
+    """What the user says, and by which hints."""
+    undone = 1.0 - (hints.progress or 0.0)
     if hints.left_s is not None:
-        hint, name = hints.left_s, "hint left="
-    elif hints.est_s is not None:
-        hint, name = hints.est_s * undone, "hint est=" if undone == 1.0 else "hints est= and progress="
-    elif limit is not None and undone < 1.0:
-        hint, name = limit * undone, f"{source} and hint progress="
-    else:
-        return limit, source
-    if limit is not None and hint > limit:
-        return limit, f"{name} capped by the {source}"
-    return hint, name
+        return hints.left_s, Source.LEFT
+    if hints.est_s is not None:
+        return hints.est_s * undone, Source.EST if undone == 1.0 else Source.EST_PROGRESS
+    if undone < 1.0 and not math.isnan(limit_s):
+        return limit_s * undone, Source.PROGRESS
+    return math.nan, Source.NOTHING
 
 
 def compute(queue: Queue, params: RemainingParams) -> Term:
     """Return half_at / (half_at + remaining): 1 for almost done, 0 for unlimited."""
-    remaining = queue.column(lambda job: remaining_s(job, queue)[0])
-    values = params.half_at / (params.half_at + remaining)
-    return Term(np.where(np.isnan(remaining), params.unknown, values))
+    seconds = remaining(queue).seconds
+    values = params.half_at / (params.half_at + seconds)
+    return Term(np.where(np.isnan(seconds), params.unknown, values))
 
 
 def describe(queue: Queue, params: RemainingParams, i: int) -> str:
     """Return the remaining time and its source in words."""
-    seconds, source = remaining_s(queue.jobs[i], queue)
-    if seconds is None:
+    times = remaining(queue)
+    seconds = float(times.seconds[i])
+    if math.isnan(seconds):
         return f"nothing tells how long it runs: counted as {params.unknown:g}"
-    return f"{format_duration(seconds)} to run by its {source}; one half at {format_duration(params.half_at)}"
+    limit, source = _WORDS.get(Source(times.limit_source[i]), ""), Source(times.source[i])
+    words = f"{limit} and hint progress=" if source is Source.PROGRESS else _WORDS[source]
+    words += f" capped by the {limit}" if times.capped[i] else ""
+    return f"{format_duration(seconds)} to run by its {words}; one half at {format_duration(params.half_at)}"
 
 
-def _limit_s(job: Job, queue: Queue) -> tuple[float | None, str]:
-    if job.time_limit_s is not None:
-        return job.time_limit_s, "time limit"
-    known = [p for name in job.partitions if (p := queue.cluster.partitions.get(name)) is not None]
-    return max((_partition_s(partition) for partition in known), default=(None, ""))
+def _partitions_s(names: tuple[str, ...], queue: Queue) -> tuple[float, Source]:
+    """The most that a job without a limit of its own may run in one of these partitions."""
+    known = [p for name in names if (p := queue.cluster.partitions.get(name)) is not None]
+    return max((_partition_s(partition) for partition in known), default=(math.nan, Source.NOTHING))
 
 
-def _partition_s(partition: Partition) -> tuple[float, str]:
+def _partition_s(partition: Partition) -> tuple[float, Source]:
     if partition.default_time_s is not None:
-        return partition.default_time_s, "partition's default time"
+        return partition.default_time_s, Source.DEFAULT
     if partition.max_time_s is not None:
-        return partition.max_time_s, "partition's maximum time"
-    return math.inf, "partition, which sets no limit"
+        return partition.max_time_s, Source.MAXIMUM
+    return math.inf, Source.NO_LIMIT
 
 
 FACTOR = Factor(

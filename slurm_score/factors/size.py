@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from slurm_score.columns import columns_of
 from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
+from slurm_score.inventory import supply
 from slurm_score.model import Job, Queue
 
 
@@ -21,14 +23,15 @@ def capacity(partitions: tuple[str, ...], unit: str, queue: Queue) -> int:
     """Return the GPUs or CPUs of the largest of the partitions, broken nodes included."""
     cluster = queue.cluster
     if unit == "GPUs":
-        return max((sum(node.gpus.total for node in cluster.nodes_of((p,))) for p in partitions), default=0)
+        return max((sum(supply((p,), cluster).present.values()) for p in partitions), default=0)
     return max((cluster.partitions[p].cpus for p in partitions if p in cluster.partitions), default=0)
 
 
 def compute(queue: Queue, params: SizeParams) -> Term:  # noqa: ARG001 - the shape of every factor
     """Return asked / capacity, at most 1; 0 where the capacity isn't known."""
-    wanted = queue.column(lambda job: asked(job)[0])
-    total = queue.column_by(lambda job: (job.partitions, asked(job)[1]), lambda key: capacity(*key, queue))
+    columns = columns_of(queue)
+    wanted = np.where(columns.gpus > 0, columns.gpus, columns.cpus)
+    total = columns.requests.map(lambda key: capacity(key[1], "GPUs" if key[0].total else "CPUs", queue))
     return Term(np.minimum(1.0, np.divide(wanted, total, out=np.zeros(len(queue)), where=total > 0)))
 
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 
+from slurm_score.columns import columns_of
 from slurm_score.factors.registry import Duration, Factor, FactorParams, Term, Weight
 from slurm_score.model import Floats, Job, Queue
 from slurm_score.units import HOUR_S, format_duration
@@ -19,26 +20,27 @@ class WaitParams(FactorParams):
     keep_after: tuple[RequeueCause, ...] = ("NODE_FAIL", "PREEMPTED")
 
 
-def job_wait_s(job: Job, now_s: float, keep_after: tuple[RequeueCause, ...]) -> float:
-    """Return the wait of a job in s: since it became eligible, and what it kept of earlier runs.
+def waits_s(queue: Queue, params: WaitParams) -> Floats:
+    """Return the waits of a queue in s, float64[n_jobs]: since a job could start, and what it kept.
 
     A job that can't start yet has waited 0 s, whatever it earned before. Slurm sets a requeued
     job's submit time anew; the waits before its earlier runs count as far back as every run
     between ended for a reason in `keep_after`. A begin time before the submission earns nothing.
     """
-    if not job.eligible(now_s) or job.eligible_s is None:
-        return 0.0
-    wait = now_s - max(job.eligible_s, job.submit_s)
+    columns = columns_of(queue)
+    waits = np.where(columns.eligible, queue.now_s - columns.since_s, 0.0)
+    for i in columns.retried[columns.eligible[columns.retried]]:
+        waits[i] += _kept_s(queue.jobs[i], params.keep_after)
+    return np.maximum(0.0, waits)
+
+
+def _kept_s(job: Job, keep_after: tuple[RequeueCause, ...]) -> float:
+    kept = 0.0
     for run in reversed(job.past_runs):
         if run.state not in keep_after:
             break
-        wait += run.wait_s
-    return max(0.0, wait)
-
-
-def waits_s(queue: Queue, params: WaitParams) -> Floats:
-    """Return the waits of a queue in s, float64[n_jobs]."""
-    return queue.column(lambda job: job_wait_s(job, queue.now_s, params.keep_after))
+        kept += run.wait_s
+    return kept
 
 
 def compute(queue: Queue, params: WaitParams) -> Term:
@@ -48,11 +50,10 @@ def compute(queue: Queue, params: WaitParams) -> Term:
 
 def describe(queue: Queue, params: WaitParams, i: int) -> str:
     """Return the wait in words."""
-    job = queue.jobs[i]
-    if not job.eligible(queue.now_s):
+    if not columns_of(queue).eligible[i]:
         return "can't start yet, so the wait doesn't count"
-    wait_s = job_wait_s(job, queue.now_s, params.keep_after)
-    kept = ", earlier runs included" if wait_s > job_wait_s(job, queue.now_s, ()) else ""
+    kept = ", earlier runs included" if _kept_s(queue.jobs[i], params.keep_after) else ""
+    wait_s = float(waits_s(queue, params)[i])
     return f"has waited {format_duration(wait_s)} of {format_duration(params.max_wait)}{kept}"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from slurm_score.errors import (
+    AccountingDownError,
     CommandFailedError,
     CommandNotFoundError,
     CommandTimedOutError,
@@ -22,8 +23,8 @@ from slurm_score.errors import (
     UnparseableAnswerError,
     shown,
 )
-from slurm_score.model import Cluster, Job, Node, PastRun, SlurmConfig
-from slurm_score.slurm import parse, parse_json
+from slurm_score.model import Cluster, EndedRun, Job, Node, PastRun, SlurmConfig
+from slurm_score.slurm import parse, parse_json, priorities
 from slurm_score.slurm.gateway import Identity, SiteFactorUpdate, UpdateFailure, WriteGuard
 
 T = TypeVar("T")
@@ -36,13 +37,17 @@ UNIT_SEPARATOR = "\x1f"
 _FOREIGN = ("SQUEUE_", "SPRIO_", "SCONTROL_", "SACCT_", "SINFO_")
 _OURS = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
 _DOWN = re.compile(
-    r"unable to contact slurm controller|socket timed out|connection refused|unexpected message received",
+    r"unable to contact slurm controller|unexpected message received|unable to connect to database"
+    r"|connection refused|connection timed out|socket timed out|no route to host",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(r"access/permission denied|invalid user id", re.IGNORECASE)
+_IGNORED = "Value ignored"
+"""scontrol's words for a SiteFactor out of range; it doesn't say of which job."""
 _FIELD_REJECTED = "Invalid job format specification"
 """squeue's words for a field that it doesn't know; it prints the field empty and exits with 0."""
 
+STATES = ",".join(parse.ACTIVE_STATES)
 READ_TIMEOUT_S = 60.0
 SECONDS_PER_UPDATE = 0.05
 MAX_JSON_JOBS = 5_000
@@ -67,6 +72,7 @@ def run_command(argv: Sequence[str], stdin: str, timeout_s: float) -> Answer:
 
     Raises:
         CommandNotFoundError, CommandTimedOutError, CommandFailedError: it couldn't be run to its end.
+        ControllerDownError, AccountingDownError: it said so before its time was over.
     """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN) and k != "SLURM_CLUSTERS"}
     try:
@@ -82,8 +88,8 @@ def run_command(argv: Sequence[str], stdin: str, timeout_s: float) -> Answer:
         raise CommandNotFoundError(
             f"{argv[0]}: not found; are Slurm's commands on PATH?", argv=argv
         ) from None
-    except subprocess.TimeoutExpired:
-        raise CommandTimedOutError(f"{_text(argv)}: no answer within {timeout_s:g} s", argv=argv) from None
+    except subprocess.TimeoutExpired as late:
+        raise _timed_out(argv, timeout_s, _decode(late.stderr or b"")) from None
     except OSError as error:
         raise CommandFailedError(f"{_text(argv)}: {error.strerror}", argv=argv) from error
     return Answer(done.returncode, _decode(done.stdout), _decode(done.stderr))
@@ -123,19 +129,35 @@ class CommandGateway:
         return self._parsed(("scontrol", "show", "assoc_mgr", "flags=qos"), parse.parse_qos)
 
     def read_jobs(self) -> tuple[Job, ...]:
-        """Return the pending and running jobs, joined with the SiteFactors that sprio shows."""
-        return parse.join_priorities(self._jobs(), self.read_priorities())
+        """Return the jobs that wait, run or will run again, joined with what sprio shows."""
+        return priorities.join_priorities(self._jobs(), self.read_priorities())
 
-    def read_priorities(self) -> list[parse.PriorityRow]:
+    def read_priorities(self) -> list[priorities.PriorityRow]:
         """Return what sprio shows of the jobs that can start."""
-        return self._reading(("sprio", "-h", "-o", parse.SPRIO_FORMAT), parse.parse_sprio)
+        return self._reading(("sprio", "-h", "-o", priorities.SPRIO_FORMAT), priorities.parse_sprio)
 
     def read_past_runs(self, job_ids: Sequence[int]) -> Mapping[int, tuple[PastRun, ...]]:
-        """Return the earlier runs of requeued jobs, oldest first, from slurmdbd."""
+        """Return the earlier runs of requeued jobs, oldest first, from slurmdbd.
+
+        Raises:
+            AccountingDownError: slurmdbd doesn't answer.
+            SlurmError: sacct couldn't be run, or printed something else.
+        """
         if not job_ids:
             return {}
         ids, fields = ",".join(map(str, job_ids)), ",".join(parse.SACCT_FIELDS)
         return self._parsed(("sacct", "-D", "-X", "-n", "-P", "-j", ids, "-o", fields), parse.parse_past_runs)
+
+    def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
+        """Return the jobs that completed after `since_s` and not after `until_s`, from slurmdbd.
+
+        Raises:
+            AccountingDownError: slurmdbd doesn't answer.
+            SlurmError: sacct couldn't be run, or printed something else.
+        """
+        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", "CD")
+        argv = ("sacct", "-a", "-X", "-n", "-P", *window, "-o", ",".join(parse.ENDED_FIELDS))
+        return self._parsed(argv, lambda text: parse.parse_ended_runs(text, since_s, until_s))
 
     def read_identity(self) -> Identity:
         """Return who we are and our AdminLevel, from slurmctld's memory: slurmdbd isn't asked."""
@@ -179,7 +201,8 @@ class CommandGateway:
                 failures.setdefault(update.update_id, UpdateFailure(update, sentence))
             else:
                 log.warning("scontrol update: %s", shown(f"{sentence} {job}".strip(), 200))
-        if answer.returncode and not any(job for job, _ in told):
+        unsaid = not any(job for job, _ in told) or any(_IGNORED in sentence for _, sentence in told)
+        if answer.returncode and unsaid:
             raise _failed(("scontrol", "update"), answer)
         return tuple(failures.values())
 
@@ -189,7 +212,7 @@ class CommandGateway:
         fields = parse.squeue_format(UNIT_SEPARATOR, end)
         try:
             return self._reading(
-                ("squeue", "-h", "-t", "PENDING,RUNNING", "-O", fields),
+                ("squeue", "-h", "-t", STATES, "-O", fields),
                 lambda text: parse.parse_squeue(text, UNIT_SEPARATOR, end),
             )
         except UnparseableAnswerError as error:
@@ -197,7 +220,7 @@ class CommandGateway:
             count = len(self._parsed(("squeue", "-h", "-t", "all", "-o", "%A"), str.split))
             if count > MAX_JSON_JOBS:
                 raise UnparseableAnswerError(f"{error}; {count} jobs are too many for --json") from error
-            argv = ("squeue", "--json", "-t", "PENDING,RUNNING")
+            argv = ("squeue", "--json", "-t", STATES)
             return self._instead(error, argv, parse_json.parse_jobs_json)
 
     def _nodes(self) -> list[Node]:
@@ -211,7 +234,7 @@ class CommandGateway:
     def _instead(
         self, error: SlurmError, argv: Sequence[str], read: Callable[[str], parse.Reading[T]]
     ) -> list[T]:
-        command = " ".join(argv)
+        command = " ".join(argv).removesuffix(f" -t {STATES}")
         if command not in self._told:
             self._told.add(command)
             log.warning("%s; %s is read instead", error, command)
@@ -259,8 +282,23 @@ def error_kind(said: str) -> type[SlurmError]:
 
 def _failed(argv: Sequence[str], answer: Answer) -> SlurmError:
     kind = error_kind(answer.stderr)
+    kind = _down(argv) if kind is ControllerDownError else kind
     message = f"{_text(argv)}: exit {answer.returncode}: {_said(answer)}"
     return kind(message, argv=argv, returncode=answer.returncode, stderr=answer.stderr)
+
+
+def _timed_out(argv: Sequence[str], timeout_s: float, stderr: str) -> SlurmError:
+    """Return why a command was killed: with slurmctld down, scontrol tries each update for seconds."""
+    message = f"{_text(argv)}: no answer within {timeout_s:g} s"
+    said = next((line.strip() for line in stderr.split("\n") if _DOWN.search(line)), "")
+    if not said:
+        return CommandTimedOutError(message, argv=argv, stderr=stderr)
+    return _down(argv)(f"{message}: {shown(said, 200)}", argv=argv, stderr=stderr)
+
+
+def _down(argv: Sequence[str]) -> type[SlurmError]:
+    """Return the exception for a daemon that is down: sacct asks slurmdbd, all others slurmctld."""
+    return AccountingDownError if argv[0] == "sacct" else ControllerDownError
 
 
 def _said(answer: Answer) -> str:

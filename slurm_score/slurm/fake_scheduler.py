@@ -16,7 +16,8 @@ from math import inf, isinf
 
 from slurm_score.gres import GpuCount
 from slurm_score.model import Node, Partition
-from slurm_score.slurm.fake_jobs import Need, Record, Share
+from slurm_score.slurm.fake_jobs import Record, Share
+from slurm_score.slurm.fake_submission import Need
 
 NODES_REQUIRED = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 

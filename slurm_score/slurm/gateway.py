@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from slurm_score.errors import WriteRefusedError
-from slurm_score.model import Cluster, Job, PastRun, SlurmConfig
+from slurm_score.model import Cluster, EndedRun, Job, PastRun, SlurmConfig
 from slurm_score.plan import SiteFactorUpdate
 
 __all__ = ["Access", "Gateway", "Identity", "SiteFactorUpdate", "UpdateFailure", "WriteGuard"]
@@ -80,11 +80,15 @@ class Gateway(Protocol):
         ...
 
     def read_jobs(self) -> tuple[Job, ...]:
-        """Return the jobs that are pending or running, with the SiteFactor that Slurm holds."""
+        """Return the jobs that wait, run or will run again, with the SiteFactor that Slurm holds."""
         ...
 
     def read_past_runs(self, job_ids: Sequence[int]) -> Mapping[int, tuple[PastRun, ...]]:
         """Return the earlier runs of requeued jobs, oldest first, from accounting."""
+        ...
+
+    def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
+        """Return the jobs that completed after `since_s` and not after `until_s`, from accounting."""
         ...
 
     def read_identity(self) -> Identity:

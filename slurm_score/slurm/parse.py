@@ -5,14 +5,14 @@ Every reader keeps what it can read: a record that it can't comes back as a sent
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from slurm_score.errors import ParseError, shown
-from slurm_score.gres import count_gpus, gpu_request, parse_gres
+from slurm_score.gres import GpuRequest, count_gpus, gpu_request, gpus_in_use, least_cpus, parse_gres
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import parse_job_id
-from slurm_score.model import Job, Node, Partition, PastRun, SlurmConfig
+from slurm_score.model import EndedRun, Job, Node, Partition, PastRun, SlurmConfig
 from slurm_score.nodestate import parse_node_state
 from slurm_score.units import parse_time_limit, parse_timestamp
 
@@ -36,6 +36,7 @@ JOB_FIELDS = (
     "NumNodes",
     "NumCPUs",
     "NumTasks",
+    "cpus-per-tres",
     "tres-alloc",
     "tres-per-job",
     "tres-per-node",
@@ -43,10 +44,32 @@ JOB_FIELDS = (
     "tres-per-task",
     "RestartCnt",
     "Dependency",
+    "Origin",
     "Comment",
 )
-SPRIO_FORMAT = "%i|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T"
+ACTIVE_STATES = (
+    "PENDING",
+    "RUNNING",
+    "SUSPENDED",
+    "COMPLETING",
+    "CONFIGURING",
+    "RESIZING",
+    "SIGNALING",
+    "STOPPED",
+    "REQUEUE_HOLD",
+    "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
+)
+"""The states of jobs that wait, hold resources, or will run again, in squeue's words.
+
+A job has one base state and may have flags. `squeue --states` takes a flag for every job that has it,
+but a base state only for jobs without any flag: `PENDING,RUNNING` alone leaves out a job whose nodes
+still boot, or one that was stopped.
+
+Source: slurm src/squeue/print.c, _filter_job; squeue(1), JOB STATE CODES.
+"""
 SACCT_FIELDS = ("JobIDRaw", "State", "Submit", "Eligible", "Start")
+ENDED_FIELDS = ("User", "End", "ElapsedRaw")
 PRIORITY_WEIGHTS = {
     "age": "PriorityWeightAge",
     "assoc": "PriorityWeightAssoc",
@@ -58,8 +81,8 @@ PRIORITY_WEIGHTS = {
 
 _NOT_SET = frozenset({"", "N/A", "(null)", "NONE", "None"})
 _ONE_LINE_KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z_:/]*)=")
+_NO_ORIGIN = "NA"  # squeue outside a federation
 _NOT_ENDED = ("PENDING", "RUNNING", "SUSPENDED")
-_HELD = re.compile(r"held|BadConstraints", re.IGNORECASE)
 _FAILED_JOB = re.compile(r"(?P<what>.+) for job (?P<id>\d[\d_,\[\]+-]*)")
 _FAILED_TASKS = re.compile(r"(?P<id>\d+_[\d,\[\]-]+): (?P<what>.+)")
 
@@ -81,15 +104,6 @@ class Reading(Generic[T]):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityRow:
-    """What sprio knows of a job: the SiteFactor that Slurm holds, and whether an admin pinned it."""
-
-    job_id: int
-    site_factor: int
-    pinned: bool
-
-
 def squeue_format(separator: str, end: str) -> str:
     """Return the -O argument that prints JOB_FIELDS with `separator` between and `end` behind."""
     return ",".join(f"{name}:{separator}" for name in JOB_FIELDS[:-1]) + f",{JOB_FIELDS[-1]}:{end}"
@@ -109,7 +123,7 @@ def _job(record: str, separator: str) -> Job:
     values = record.split(separator, len(JOB_FIELDS) - 1)
     get = dict(zip(JOB_FIELDS, values, strict=True)).__getitem__
     label = parse_job_id(get("JobArrayID"))
-    nodes = _whole(get("NumNodes").partition("-")[0], 1)
+    nodes, gpus = _whole(get("NumNodes").partition("-")[0], 1), _gpus(get)
     return Job(
         job_id=int(get("JobID")),
         label=str(label),
@@ -128,66 +142,30 @@ def _job(record: str, separator: str) -> Job:
         start_s=parse_timestamp(get("StartTime")),
         time_limit_s=parse_time_limit(get("TimeLimit")),
         nodes=nodes,
-        cpus=_whole(get("NumCPUs").partition("-")[0], 1),
-        gpus=gpu_request(
-            per_job=get("tres-per-job"),
-            per_node=get("tres-per-node"),
-            per_socket=get("tres-per-socket"),
-            per_task=get("tres-per-task"),
-            total=get("tres-alloc"),
-            nodes=nodes,
-            tasks=_whole(get("NumTasks"), 1),
-        ),
+        cpus=least_cpus(_whole(get("NumCPUs").partition("-")[0], 1), nodes, gpus, get("cpus-per-tres")),
+        gpus=gpus,
         restarts=_whole(get("RestartCnt"), 0),
         dependency="" if get("Dependency") in _NOT_SET else get("Dependency"),
         hints=parse_hints(get("Comment")),
+        origin="" if get("Origin") == _NO_ORIGIN else _set(get("Origin")),
     )
 
 
-def parse_sprio(text: str) -> Reading[PriorityRow]:
-    """Return the rows of `sprio -h -o SPRIO_FORMAT`; a job in several partitions has several rows.
-
-    Slurm blanks every factor of a job whose priority was set by hand: a priority without any part
-    (more than rounding can hide) is a pin. So is a part that no addition gives, which releases up
-    to 22.05 print for pinned jobs in several partitions.
-
-    Source: slurm src/plugins/priority/multifactor, _get_priority_internal: direct_set_prio.
-    """
-    return Reading[PriorityRow]().read_each(_lines(text), _priority_row)
-
-
-def _priority_row(line: str) -> PriorityRow:
-    *numbers, tres = line.split("|")
-    job_id, priority, site, *parts = (int(value) for value in numbers)
-    parts += [int(float(value)) for value in re.findall(r"=(\d+(?:\.\d+)?)", tres)]
-    lost = min(site, *parts) < -(2**31) + 3
-    pinned = lost or (priority > len(parts) and site == 0 and not any(parts))
-    return PriorityRow(job_id, 0 if lost else site, pinned)
-
-
-def join_priorities(jobs: list[Job], rows: list[PriorityRow]) -> tuple[Job, ...]:
-    """Return the jobs with the SiteFactor and the pin of their sprio row, where they have one.
-
-    squeue puts all pending tasks of an array on one line, those too that became records of their own
-    and were held or pinned. The reasons of the line tell of a held one. Of a pinned one only a row
-    of sprio tells, whose id squeue doesn't show: then any array may be the one that hides it.
-    """
-    known = {row.job_id: row for row in reversed(rows)}
-    shown_ids = {job.job_id for job in jobs}
-    hidden_pin = any(row.pinned and row.job_id not in shown_ids for row in rows)
-    return tuple(_joined(job, known.get(job.job_id), hidden_pin) for job in jobs)
-
-
-def _joined(job: Job, row: PriorityRow | None, hidden_pin: bool) -> Job:
-    hides = job.pending and bool(job.tasks) and (hidden_pin or _HELD.search(job.reason) is not None)
-    if row is None:
-        return replace(job, hides_tasks=True) if hides else job
-    return replace(job, site_factor=row.site_factor, pinned=row.pinned, hides_tasks=hides)
+def _gpus(get: Callable[[str], str]) -> GpuRequest:
+    return gpu_request(
+        per_job=get("tres-per-job"),
+        per_node=get("tres-per-node"),
+        per_socket=get("tres-per-socket"),
+        per_task=get("tres-per-task"),
+        total=get("tres-alloc"),
+        nodes=_whole(get("NumNodes").partition("-")[0], 1),
+        tasks=_whole(get("NumTasks"), 1),
+    )
 
 
 def parse_nodes(text: str) -> Reading[Node]:
     """Return the nodes that `scontrol show node -o -d` printed."""
-    return Reading[Node]().read_each(_lines(text), _node)
+    return Reading[Node]().read_each(lines(text), _node)
 
 
 def _node(line: str) -> Node:
@@ -202,7 +180,7 @@ def _node(line: str) -> Node:
         mem_mib=_whole(get("RealMemory", ""), 0),
         mem_used_mib=_whole(get("AllocMem", ""), 0),
         gpus=count_gpus(parse_gres(get("Gres", ""))),
-        gpus_used=count_gpus(parse_gres(get("GresUsed", ""))),
+        gpus_used=gpus_in_use(get("Gres", ""), get("GresUsed", "")),
         partitions=_names(get("Partitions", "")),
         features=_names(get("ActiveFeatures", "")),
     )
@@ -210,7 +188,7 @@ def _node(line: str) -> Node:
 
 def parse_partitions(text: str) -> Reading[Partition]:
     """Return the partitions that `scontrol show partition -o` printed."""
-    return Reading[Partition]().read_each(_lines(text), _partition)
+    return Reading[Partition]().read_each(lines(text), _partition)
 
 
 def _partition(line: str) -> Partition:
@@ -229,7 +207,7 @@ def parse_qos(text: str) -> dict[str, int]:
     """Return QOS priorities by name from `scontrol show assoc_mgr flags=qos`."""
     priorities: dict[str, int] = {}
     name = ""
-    for line in _lines(text):
+    for line in lines(text):
         if match := re.match(r"QOS=(.+)\(\d+\)", line):
             name = match[1]
         if name and (match := re.search(r"(?:^|\s)Priority=(\d+)", line)):
@@ -249,7 +227,7 @@ def parse_config(text: str) -> SlurmConfig:
     Raises:
         ParseError: the text isn't such a listing.
     """
-    pairs = (line.partition("=") for line in _lines(text))
+    pairs = (line.partition("=") for line in lines(text))
     values = {key.strip(): value.strip() for key, equals, value in pairs if equals}
     if "PriorityType" not in values:
         raise ParseError("no PriorityType in scontrol show config", text)
@@ -265,13 +243,17 @@ def parse_config(text: str) -> SlurmConfig:
         scheduler_parameters=_names(values.get("SchedulerParameters", "")),
         slurmctld_parameters=_names(values.get("SlurmctldParameters", "")),
         controllers=tuple(host for key, host in values.items() if key.startswith("SlurmctldHost[")),
+        job_submit_plugins=_plugins(values.get("JobSubmitPlugins", "")),
+        plugin_dirs=tuple(filter(None, _set(values.get("PluginDir", "")).split(":"))),
+        slurm_conf=_set(values.get("SLURM_CONF", "")),
+        boot_time_s=int(boot) if (boot := values.get("BOOT_TIME", "")).isdecimal() else None,
     )
 
 
 def parse_past_runs(text: str) -> dict[int, tuple[PastRun, ...]]:
     """Return the runs that ended in a requeue, oldest first, by job id, from `sacct -D -X -n -P`."""
     runs: dict[int, list[tuple[int, PastRun]]] = {}
-    for line in _lines(text):
+    for line in lines(text):
         job_id, state, *times = line.split("|")
         submit, eligible, start = (parse_timestamp(value) for value in times)
         if start is None or submit is None or state.startswith(_NOT_ENDED):
@@ -284,12 +266,26 @@ def parse_past_runs(text: str) -> dict[int, tuple[PastRun, ...]]:
     }
 
 
+def parse_ended_runs(text: str, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
+    """Return the runs of sacct's ENDED_FIELDS that ended in (since_s, until_s].
+
+    sacct's own window has both its ends in it: the next question would count a run again.
+    """
+    found: list[EndedRun] = []
+    for line in lines(text):
+        user, end, elapsed = line.split("|")
+        end_s = parse_timestamp(end)
+        if end_s is not None and since_s < end_s <= until_s:
+            found.append(EndedRun(user, end_s, float(elapsed)))
+    return tuple(found)
+
+
 def parse_update_failures(text: str) -> Iterator[tuple[str, str]]:
     """Yield (id, sentence) for each update that scontrol reported as failed; other lines as ("", line).
 
     scontrol names a job as `<sentence> for job <id>` and array tasks as `<id>_<tasks>: <sentence>`.
     """
-    for line in _lines(text):
+    for line in lines(text):
         match = _FAILED_JOB.fullmatch(line) or _FAILED_TASKS.fullmatch(line)
         yield (match["id"], match["what"]) if match else ("", line)
 
@@ -304,7 +300,7 @@ def one_line(line: str) -> Mapping[str, str]:
     return values
 
 
-def _lines(text: str) -> Iterator[str]:
+def lines(text: str) -> Iterator[str]:
     """Yield the lines that hold something; only a newline ends a line here."""
     return (line.strip() for line in text.split("\n") if line.strip())
 
@@ -327,3 +323,7 @@ def _set(text: str) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     return () if text in _NOT_SET else tuple(text.split(","))
+
+
+def _plugins(text: str) -> tuple[str, ...]:
+    return tuple(name.strip().removeprefix("job_submit/") for name in _names(_set(text)))

@@ -14,30 +14,44 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from slurm_score.errors import ParseError, shown
-from slurm_score.gres import GpuRequest, count_gpus, gpu_request, parse_gres
+from slurm_score.gres import GpuRequest, count_gpus, gpu_request, gpus_in_use, least_cpus, parse_gres
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import parse_job_id
 from slurm_score.model import Job, Node
 from slurm_score.nodestate import parse_node_state
-from slurm_score.slurm.parse import Reading
+from slurm_score.slurm.parse import ACTIVE_STATES, Reading
 from slurm_score.units import MINUTE_S
 
 T = TypeVar("T")
 
-_ACTIVE = frozenset({("PENDING",), ("RUNNING",)})
+_FLAGS = (
+    "COMPLETING",
+    "STAGE_OUT",
+    "CONFIGURING",
+    "RESIZING",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "SPECIAL_EXIT",
+    "STOPPED",
+    "REVOKED",
+    "RESV_DEL_HOLD",
+    "SIGNALING",
+)
+"""The flags of a job's state in the order in which squeue's text shows one instead of the base state.
+
+Source: slurm src/common/slurm_protocol_defs.c, job_state_string.
+"""
 _INFINITE = frozenset({"infinity", "infinite", "unlimited"})
 
 
 def parse_jobs_json(text: str) -> Reading[Job]:
-    """Return the pending and running jobs that `squeue --json` printed.
+    """Return the jobs of ACTIVE_STATES that `squeue --json` printed.
 
-    Releases up to 24.05.0 print every job that slurmctld remembers, whatever -t says. As for -t, a
-    job in a state with a flag (COMPLETING, CONFIGURING, …) is neither pending nor running.
+    Releases up to 24.05.0 print every job that slurmctld remembers, whatever -t says.
 
     Raises:
         ParseError: not JSON, or without a list of jobs.
-
-    Source: slurm src/squeue/print.c, _filter_job.
     """
     return _read_each(text, "jobs", "job_id", _active_job)
 
@@ -125,11 +139,13 @@ def _active_job(record: _Record) -> Job | None:
     states = record.words("job_state")
     if not states:
         raise ParseError("no job_state", "")
-    return _job(record, states[0]) if states in _ACTIVE else None
+    state = next((flag for flag in _FLAGS if flag in states), states[0])
+    return _job(record, state) if state in ACTIVE_STATES else None
 
 
 def _job(record: _Record, state: str) -> Job:
     label = parse_job_id(_label(record))
+    nodes, gpus = _nodes(record), _gpus(record)
     return Job(
         job_id=record.whole("job_id", 0),
         label=str(label),
@@ -147,12 +163,13 @@ def _job(record: _Record, state: str) -> Job:
         eligible_s=record.time_s("eligible_time"),
         start_s=record.time_s("start_time"),
         time_limit_s=_time_limit_s(record),
-        nodes=record.whole("node_count", 1),
-        cpus=record.whole("cpus", 1),
-        gpus=_gpus(record),
+        nodes=nodes,
+        cpus=least_cpus(record.whole("cpus", 1), nodes, gpus, record.text("cpus_per_tres")),
+        gpus=gpus,
         restarts=record.whole("restart_cnt", 0),
         dependency=record.text("dependency"),
         hints=parse_hints(_comment(record)),
+        origin=record.text("federation_origin"),
     )
 
 
@@ -179,6 +196,10 @@ def _time_limit_s(record: _Record) -> float | None:
     return None if minutes is None else minutes * MINUTE_S
 
 
+def _nodes(record: _Record) -> int:
+    return record.whole("node_count", 1)
+
+
 def _gpus(record: _Record) -> GpuRequest:
     return gpu_request(
         per_job=record.text("tres_per_job"),
@@ -186,7 +207,7 @@ def _gpus(record: _Record) -> GpuRequest:
         per_socket=record.text("tres_per_socket"),
         per_task=record.text("tres_per_task"),
         total=record.text("tres_alloc_str") or record.text("tres_req_str"),
-        nodes=record.whole("node_count", 1),
+        nodes=_nodes(record),
         tasks=record.whole("tasks", 1),
     )
 
@@ -212,7 +233,7 @@ def _node(record: _Record) -> Node:
         mem_mib=record.whole("real_memory", 0),
         mem_used_mib=record.whole("alloc_memory", 0),
         gpus=count_gpus(parse_gres(record.text("gres"))),
-        gpus_used=count_gpus(parse_gres(record.text("gres_used"))),
+        gpus_used=gpus_in_use(record.text("gres"), record.text("gres_used")),
         partitions=record.words("partitions"),
         features=record.words("active_features"),
     )

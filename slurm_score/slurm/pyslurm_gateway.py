@@ -11,6 +11,7 @@ What pyslurm 25.11 doesn't tell, and what is made of it:
   AccountingStorageTRES doesn't list every type of the nodes, jobs and nodes come from the commands.
 - An unlimited time limit is None; slurmctld sends no job without any limit, so None is unlimited.
 - Task 0 of an array is None, and so is the offset 0 of a het leader.
+- On which GPUs of a node shards and MPS shares are in use: such nodes come from the commands.
 - A dependency on `singleton` is left out, and so is the count of one that `--gres=gpu:a100` leaves unsaid.
 
 Source: pyslurm 25.11.2, core/job/job.pyx, core/node.pyx, core/partition.pyx, db/tres.pyx, utils/uint.pyx,
@@ -29,14 +30,15 @@ from operator import attrgetter
 from typing import Any
 
 from slurm_score.errors import ParseError
-from slurm_score.gres import GpuRequest, count_gpus, gpu_request, parse_gres
+from slurm_score.gres import GpuRequest, count_gpus, gpu_request, least_cpus, parse_gres
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import parse_job_id
-from slurm_score.model import Cluster, Job, Node, Partition, PastRun, SlurmConfig
+from slurm_score.model import Cluster, EndedRun, Job, Node, Partition, PastRun, SlurmConfig
 from slurm_score.nodestate import parse_node_state
 from slurm_score.slurm.commands import CommandGateway, error_kind
 from slurm_score.slurm.gateway import Identity, SiteFactorUpdate, UpdateFailure, WriteGuard
-from slurm_score.slurm.parse import join_priorities
+from slurm_score.slurm.parse import ACTIVE_STATES
+from slurm_score.slurm.priorities import join_priorities
 from slurm_score.units import MINUTE_S, parse_time_limit
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,6 @@ log = logging.getLogger(__name__)
 RELEASE = "25.11"
 """The one release whose attributes this module knows."""
 
-_ACTIVE = frozenset({"PENDING", "RUNNING"})
 _UNREADABLE = (AttributeError, TypeError, ValueError)
 """What attributes of pyslurm raise, or our grammars, on a record that they don't understand."""
 
@@ -99,7 +100,7 @@ class PyslurmGateway:
     def read_cluster(self) -> Cluster:
         """Return configuration, partitions, nodes and QOS; `time_s` is now."""
         try:
-            nodes = tuple(map(_node, self._load_nodes()))
+            nodes = tuple(map(_node, _without_shares(self._load_nodes())))
             partitions = list(map(_partition, self._load("Partitions").values()))
         except _UNREADABLE as error:
             self._tell_once("nodes and partitions", error)
@@ -113,10 +114,10 @@ class PyslurmGateway:
         )
 
     def read_jobs(self) -> tuple[Job, ...]:
-        """Return the pending and running jobs, joined with the SiteFactors that sprio shows."""
+        """Return the jobs that wait, run or will run again, joined with what sprio shows."""
         try:
             self._load_nodes()
-            jobs = [_job(record) for record in self._load("Jobs").values() if record.state in _ACTIVE]
+            jobs = [_job(record) for record in self._load("Jobs").values() if record.state in ACTIVE_STATES]
         except _UNREADABLE as error:
             self._tell_once("jobs", error)
             return self._commands.read_jobs()
@@ -125,6 +126,10 @@ class PyslurmGateway:
     def read_past_runs(self, job_ids: Sequence[int]) -> Mapping[int, tuple[PastRun, ...]]:
         """Return the earlier runs of requeued jobs, oldest first, from slurmdbd."""
         return self._commands.read_past_runs(job_ids)
+
+    def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
+        """Return the jobs that completed in this time, from slurmdbd."""
+        return self._commands.read_ended_runs(since_s, until_s)
 
     def read_identity(self) -> Identity:
         """Return who we are to slurmctld."""
@@ -185,8 +190,21 @@ def _same_release(version: str) -> bool:
     return version.split(".")[:2] == RELEASE.split(".")
 
 
+def _without_shares(nodes: list[Any]) -> list[Any]:
+    """Return the nodes.
+
+    Raises:
+        ParseError: one has shards or MPS shares, of which pyslurm doesn't tell on which GPUs they are in use.
+    """
+    names = {name.removeprefix("gres/").partition(":")[0] for node in nodes for name in node.configured_gres}
+    if shares := names & {"shard", "mps"}:
+        raise ParseError("pyslurm doesn't tell which GPUs are shared", ", ".join(sorted(shares)))
+    return nodes
+
+
 def _job(job: Any) -> Job:
     label = parse_job_id(_label(job))
+    nodes, gpus = job.num_nodes or 1, _gpus(job)
     return Job(
         job_id=job.id,
         label=str(label),
@@ -204,12 +222,13 @@ def _job(job: Any) -> Job:
         eligible_s=job.eligible_time,
         start_s=job.start_time,
         time_limit_s=math.inf if job.time_limit is None else job.time_limit * MINUTE_S,
-        nodes=job.num_nodes or 1,
-        cpus=job.cpus,
-        gpus=_gpus(job),
+        nodes=nodes,
+        cpus=least_cpus(job.cpus, nodes, gpus, ""),
+        gpus=gpus,
         restarts=job.requeue_count,
         dependency=_dependency(job.dependencies or {}),
         hints=parse_hints(job.comment or ""),
+        origin=job.federation_origin or "",
     )
 
 

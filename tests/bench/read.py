@@ -35,11 +35,12 @@ for proc in procs:
 
 MEASURE = """
 import json, os, resource, subprocess, time
-from slurm_score.slurm import parse
+from slurm_score.slurm import parse, priorities
 from slurm_score.slurm.commands import CommandGateway
 fields = parse.squeue_format(chr(31), chr(31) + "0123456789abcdef")
 env = os.environ | {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
-bare = (["squeue", "-h", "-t", "PENDING,RUNNING", "-O", fields], ["sprio", "-h", "-o", parse.SPRIO_FORMAT])
+states = ",".join(parse.ACTIVE_STATES)
+bare = (["squeue", "-h", "-t", states, "-O", fields], ["sprio", "-h", "-o", priorities.SPRIO_FORMAT])
 def timed(work):
     began = time.perf_counter()
     work()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from slurm_score.slurm import parse
+from slurm_score.slurm import parse, priorities
 from slurm_score.slurm.commands import UNIT_SEPARATOR
 from tests.contract.in_container import TOKEN
 from tests.contract.recording import DATA
@@ -35,6 +35,7 @@ PLAIN = {
     "NumNodes": "1",
     "NumCPUs": "1",
     "NumTasks": "1",
+    "cpus-per-tres": "N/A",
     "tres-alloc": "cpu=1,mem=4000M,node=1,billing=1",
     "tres-per-job": "N/A",
     "tres-per-node": "N/A",
@@ -42,14 +43,15 @@ PLAIN = {
     "tres-per-task": "N/A",
     "RestartCnt": "0",
     "Dependency": "(null)",
+    "Origin": "NA",
     "Comment": "(null)",
 }
 PARTITION = (
     "PartitionName=main AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A "
     "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO MaxNodes=UNLIMITED "
-    "MaxTime=7-00:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED Nodes=g[1-6] PriorityJobFactor=1 "
+    "MaxTime=7-00:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED Nodes=g[1-7] PriorityJobFactor=1 "
     "PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO OverTimeLimit=NONE PreemptMode=OFF State=UP "
-    "TotalCPUs=48 TotalNodes=6 SelectTypeParameters=NONE JobDefaults=(null) DefMemPerNode=UNLIMITED "
+    "TotalCPUs=56 TotalNodes=7 SelectTypeParameters=NONE JobDefaults=(null) DefMemPerNode=UNLIMITED "
     "MaxMemPerNode=UNLIMITED\n"
 )
 CONFIG = """\
@@ -99,11 +101,11 @@ def write() -> None:
             "squeue",
             "-h",
             "-t",
-            "PENDING,RUNNING",
+            ",".join(parse.ACTIVE_STATES),
             "-O",
             parse.squeue_format(UNIT_SEPARATOR, end),
         ): "".join(_squeue_line(name, end) for name in ROWS),
-        ("sprio", "-h", "-o", parse.SPRIO_FORMAT): "".join(f"{row}\n" for row in SPRIO_ROWS),
+        ("sprio", "-h", "-o", priorities.SPRIO_FORMAT): "".join(f"{row}\n" for row in SPRIO_ROWS),
         ("scontrol", "show", "partition", "-o"): PARTITION,
         ("scontrol", "show", "config"): CONFIG,
         ("scontrol", "show", "node", "-o", "-d"): NODES_TEXT,

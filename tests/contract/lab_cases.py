@@ -95,7 +95,7 @@ def comments(case: Recording) -> None:
 
 
 def flagged(case: Recording) -> None:
-    """Jobs that neither run nor wait: completing, suspended, stopped, special exit, finished."""
+    """Jobs in states with a flag: completing for good or to run again, suspended, stopped, special exit."""
     stage = case.stage
     stage.submit(SITUATIONS["flagged"])
     ids = stage.ids
@@ -117,6 +117,7 @@ def flagged(case: Recording) -> None:
         }
         for name, state in states.items():
             stage.wait_until(name, state)
+        stage.wait_until_ranked("requeued-and-completing")
         case.ask(["jobs"], ["run", ["squeue", "-h", "-t", "all", "-o", "%A|%i|%T|%r"]])
     finally:
         stage.cluster.exec(["sh", "-c", "rm -f /tmp/hold-*"], node="g1")

@@ -61,7 +61,7 @@ def nodes_conf() -> dict[str, str | None]:
 
 
 def nodes() -> Topology:
-    """Return the cluster that nodes are recorded on: m1 to m5 differ in GRES, n1 to n15 get states.
+    """Return the cluster that nodes are recorded on: m1 to m6 differ in GRES, n1 to n15 get states.
 
     cl1 and cl2 belong to a cloud and have no container.
     """
@@ -82,6 +82,7 @@ def nodes() -> Topology:
             more_gres=(Gres(name="bandwidth", type="lustre", count="4G", no_consume=True),),
         ),
         "m5": Node(**small, more_gres=(Gres(count="2"),)),
+        "m6": Node(**small, gpus=2, more_gres=(Gres(name="shard", count="4"),)),
         "c1": Node(**small),
     }
     states = {f"n{i}": Node(cpus=2, memory_mib=1000, gpu_type="a100", gpus=1) for i in range(1, 16)}

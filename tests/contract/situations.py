@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import inf
 
 from tests.contract.situations_documented import DOCUMENTED_JOBS
-from tests.contract.situations_gpus import FILLER, GPU_FORMS, GPU_RUNS, NOT_SURE
+from tests.contract.situations_gpus import FILLER, GPU_FORMS, GPU_RUNS, taken
 from tests.contract.situations_nodes import INVENTORY_JOBS, STATE_JOBS
 from tests.contract.situations_queue import (
     ARRAYS,
@@ -102,10 +102,30 @@ PREEMPTOR = Situation(
 
 FLAGGED = (
     Situation(name="completing", options=("--nodelist=g1",), starts=True, reads={}),
-    Situation(name="requeued-and-completing", options=("--nodelist=g1", "--requeue"), starts=True),
-    Situation(name="special-exit", options=("--nodelist=g2", "--requeue"), starts=True, reads={}),
-    Situation(name="stopped", options=("--nodelist=g3", "--gres=gpu:1"), starts=True),
-    Situation(name="suspended", options=("--nodelist=g3",), starts=True, reads={}),
+    Situation(
+        name="requeued-and-completing",
+        options=("--nodelist=g1", "--requeue"),
+        starts=True,
+        reads={"": Reading(state="COMPLETING", eligible=False, restarts=1)},
+    ),
+    Situation(
+        name="special-exit",
+        options=("--nodelist=g2", "--requeue"),
+        starts=True,
+        reads={"": replace(HELD, state="SPECIAL_EXIT", restarts=1)},
+    ),
+    Situation(
+        name="stopped",
+        options=("--nodelist=g3", "--gres=gpu:1"),
+        starts=True,
+        reads={"": replace(taken(1, {"v100": 1}, per_node=1), state="STOPPED")},
+    ),
+    Situation(
+        name="suspended",
+        options=("--nodelist=g3",),
+        starts=True,
+        reads={"": replace(HELD, state="SUSPENDED")},  # Slurm keeps it at priority 0
+    ),
     Situation(name="finished", options=("--nodelist=g4",), command="true", reads={}),
     Situation(name="cancelled", options=("--hold",), then=("scancel {id}",), reads={}),
     Situation(name="runs", options=("--nodelist=c1",), starts=True, reads={"": RUNNING}),
@@ -176,7 +196,7 @@ SITUATIONS: Mapping[str, tuple[Situation, ...]] = {
     "documented": DOCUMENTED_JOBS,
     "errors": (FILLER, *ERRORS),
     "flagged": FLAGGED,
-    "gpus": (FILLER, *GPU_FORMS, *NOT_SURE),
+    "gpus": (FILLER, *GPU_FORMS),
     "gpus-running": GPU_RUNS,
     "het": HET_JOBS,
     "inventory": INVENTORY_JOBS,

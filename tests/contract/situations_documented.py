@@ -116,6 +116,7 @@ NODES_TEXT = "".join(
         _node("g4", "gpu:a100:4", "gpu:a100:0", "DOWN*"),
         _node("g5", "gpu:a100:4", "gpu:a100:0", "IDLE*"),
         _node("g6", "(null)", "gpu:0", "ALLOCATED+COMPLETING", 8),
+        _node("g7", "gpu:a100:4", "gpu:a100:0", "IDLE+CLOUD+POWER"),
     )
 )
 DOCUMENTED_NODES: Mapping[str, NodeReading] = {
@@ -125,4 +126,5 @@ DOCUMENTED_NODES: Mapping[str, NodeReading] = {
     "g4": NodeReading(has=4, types={"a100": 4}, usable=False),
     "g5": NodeReading(has=4, types={"a100": 4}, usable=False),
     "g6": NodeReading(),
+    "g7": NodeReading(has=4, types={"a100": 4}),  # powered down: Slurm wakes it up
 }

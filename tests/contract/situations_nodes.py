@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tests.contract.situations_documented import DOCUMENTED_NODES
 from tests.contract.situations_gpus import taken
@@ -24,6 +25,7 @@ INVENTORY_JOBS = (
     on("m3", "capitals", taken(1, {"a100-sxm4-40gb": 1}, per_node=1), "--gres=gpu:A100-SXM4-40GB:1"),
     on("m4", "bandwidth", taken(1, {"kepler": 1}, per_node=1), "--gres=bandwidth:lustre:1G,gpu:kepler:1"),
     on("m5", "untyped", taken(1, {}, per_node=1), "--gres=gpu:1"),
+    on("m6", "untyped-shards", RUNS, "--gres=shard:1"),
     # m3 has a GPU that is neither asked for as a whole nor free: its shards are in use.
     Situation(
         name="waits-for-shards",
@@ -38,7 +40,11 @@ STATE_JOBS = (
     on("n9", "reboot-requested", RUNS),
     Situation(name="completing", options=("--nodelist=n13",), starts=True, reads={}),
     on("n15", "failing", RUNS),
-    Situation(name="powering-up", options=("--nodelist=cl1",)),
+    Situation(
+        name="powering-up",
+        options=("--nodelist=cl1",),
+        reads={"": replace(RUNS, state="CONFIGURING")},
+    ),
     Situation(
         name="planned", options=("--nodelist=n2,n12", "--nodes=2"), reads={"": Reading(nodes=2, cpus=2)}
     ),
@@ -51,9 +57,11 @@ UNUSABLE = NodeReading(has=1, types=A100, usable=False)
 INVENTORY: Mapping[str, NodeReading] = {
     "m1": NodeReading(has=4, types={"a100": 2, "v100": 2}, used=3, used_types={"a100": 1, "v100": 2}),
     "m2": NodeReading(),  # slices are not GPUs: case 4
-    "m3": NodeReading(has=2, types={"a100-sxm4-40gb": 2}, used=1, used_types={"a100-sxm4-40gb": 1}),
+    # one GPU is a job's, of the other one three of four shards are in use
+    "m3": NodeReading(has=2, types={"a100-sxm4-40gb": 2}, used=2, used_types={"a100-sxm4-40gb": 2}),
     "m4": NodeReading(has=2, types={"kepler": 2}, used=1, used_types={"kepler": 1}),
     "m5": NodeReading(has=2, used=1),
+    "m6": NodeReading(has=2, used=1),  # a shard of one of them
     "c1": NodeReading(),
     **{f"n{number}": IDLE for number in range(1, 16)},
     "cl1": IDLE,
@@ -65,6 +73,7 @@ NODE_STATES: Mapping[str, NodeReading] = {
     "m3": NodeReading(has=2, types={"a100-sxm4-40gb": 2}),
     "m4": NodeReading(has=2, types={"kepler": 2}),
     "m5": NodeReading(has=2),
+    "m6": NodeReading(has=2),
     "c1": NodeReading(),
     "n1": NodeReading(has=1, types=A100, used=1, used_types=A100),  # MIXED
     "n2": IDLE,  # ALLOCATED, but not its GPU
@@ -81,7 +90,7 @@ NODE_STATES: Mapping[str, NodeReading] = {
     "n13": IDLE,  # IDLE+COMPLETING
     "n14": UNUSABLE,  # IDLE+DRAIN+INVALID_REG
     "n15": UNUSABLE,  # MIXED+FAIL
-    "cl1": NodeReading(has=1, types=A100, usable=None),  # MIXED+CLOUD+NOT_RESPONDING+POWERING_UP
+    "cl1": IDLE,  # MIXED+CLOUD+NOT_RESPONDING+POWERING_UP: Slurm places jobs there
     "cl2": IDLE,  # IDLE+CLOUD+POWERED_DOWN: Slurm wakes it up
 }
 GPUS_RUNNING: Mapping[str, NodeReading] = {

@@ -1,54 +1,21 @@
-"""Laws that every gateway keeps: the shipped fake, and the commands on what each release answered.
+"""Laws that every gateway keeps: the shipped fake, the commands on what each release answered, and
+pyslurm's gateway on a stub, of which worlds.py says what it doesn't prove.
 
 A further gateway is a further entry of WORLDS: it has to offer the jobs of CONTRACT in situations.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 import pytest
 
-from slurm_score.errors import WriteRefusedError
-from slurm_score.gres import GpuCount, GpuRequest
-from slurm_score.model import Job, Node, Partition
-from slurm_score.slurm.fake import FakeSlurm, Submission
-from slurm_score.slurm.gateway import Access, Gateway, SiteFactorUpdate
-from tests.contract.lab_cases import UNKNOWN_ID, contract_resets, contract_updates
-from tests.contract.replay import RecordedCase, Replay, gateway_of, recorded
-
-
-@dataclass(frozen=True)
-class World:
-    """A gateway and the job ids behind the names of CONTRACT; `sent` counts the updates that went out."""
-
-    gateway: Gateway
-    ids: Mapping[str, int]
-    sent: Callable[[], int]
-
-    def jobs(self) -> dict[str, Job]:
-        """Return the jobs as they are read now, by label."""
-        return {job.label: job for job in self.gateway.read_jobs()}
-
-    def job(self, name: str, suffix: str = "") -> Job:
-        """Return one of the jobs; `suffix` is what stands behind the job id in its label."""
-        return self.jobs()[f"{self.ids[name]}{suffix}"]
-
-    def updates(self) -> list[SiteFactorUpdate]:
-        """Return an update for each kind of job, two of which must fail."""
-        return [SiteFactorUpdate(*map_update(update)) for update in contract_updates(dict(self.ids))]
-
-    def resets(self) -> list[SiteFactorUpdate]:
-        """Return the updates that put the array and the het job back to zero."""
-        return [SiteFactorUpdate(*map_update(update)) for update in contract_resets(dict(self.ids))]
-
-
-def map_update(update: list[int | str]) -> tuple[int, str, int]:
-    """Return an update with its types."""
-    job_id, name, value = update
-    return int(job_id), str(name), int(value)
+from slurm_score.errors import CommandFailedError, NotPermittedError, WriteRefusedError
+from slurm_score.gres import GpuRequest
+from slurm_score.model import Job
+from slurm_score.slurm.gateway import Access
+from tests.contract.lab_cases import UNKNOWN_ID
+from tests.contract.worlds import AS_ALICE, AS_OPERATOR, WORLDS, World
 
 
 def without_rank(job: Job) -> Job:
@@ -56,48 +23,10 @@ def without_rank(job: Job) -> Job:
     return replace(job, site_factor=None, priority=min(job.priority, 1), reason="", start_s=None)
 
 
-def fake_world() -> World:
-    """Return the shipped fake with the jobs of CONTRACT."""
-    nodes = [
-        Node(name=f"g{i}", cpus=8, gpus=GpuCount(4, {"a100": 4}), partitions=("main",)) for i in range(5)
-    ]
-    main = Partition(name="main", default=True, max_time_s=604_800)
-    slurm = FakeSlurm(nodes, [main], {"normal": 100}, user="scoreop", admin_levels={"scoreop": "Operator"})
-    hour = Submission(user="alice", time_limit_s=3600)
-    ids = {"finished": slurm.submit(replace(hour, run_time_s=60))}
-    slurm.advance(slurm.now_s + 60)
-    ids["running"] = slurm.submit(replace(hour, nodes=5, tasks=5, cpus_per_task=8))
-    slurm.schedule()
-    ids |= {
-        "plain": slurm.submit(replace(hour, gres="gpu:a100:1")),
-        "held": slurm.submit(replace(hour, hold=True)),
-        "array": slurm.submit(replace(hour, array="0-5%2", gpus="1")),
-        "het": slurm.submit_het([replace(hour, tasks=1), replace(hour, tasks=2)]),
-        "pinned": slurm.submit(hour),
-        "of-bob": slurm.submit(replace(hour, user="bob")),
-    }
-    slurm.update_priority(ids["pinned"], 5000)
-    slurm.schedule()
-    slurm.guard.access = Access.ENFORCE
-    return World(slurm, ids, lambda: slurm.update_count)
-
-
-def recorded_world(case: RecordedCase) -> World:
-    """Return the product's gateway on the answers of one release."""
-    replay = Replay(case)
-    return World(gateway_of(case, replay), case.jobs, lambda: replay.writes)
-
-
-WORLDS: dict[str, Callable[[], World]] = {
-    "fake": fake_world,
-    **{case.release: partial(recorded_world, case) for case in recorded("contract")},
-}
-
-
 @pytest.fixture(params=WORLDS)
-def world(request: pytest.FixtureRequest) -> World:
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
     """One gateway after the other, each in its first state."""
-    return WORLDS[str(request.param)]()
+    return WORLDS[str(request.param)](monkeypatch)
 
 
 # Reading
@@ -254,6 +183,7 @@ def test_wrong_updates_fail_and_the_rest_goes_on(world: World) -> None:
     said = {failure.update.job_id: failure.message for failure in failures}
     assert said.keys() == {UNKNOWN_ID, world.ids["finished"]}
     assert said[UNKNOWN_ID] == "Invalid job id specified"
+    assert said[world.ids["finished"]] == "Job has already finished"
     assert world.job("het", "+0").site_factor == 11
 
 
@@ -297,3 +227,23 @@ def test_no_updates_are_no_failure(world: World) -> None:
     """Nothing is sent for an empty plan."""
     assert world.gateway.write_site_factors([]) == ()
     assert world.sent() == 0
+
+
+@pytest.mark.parametrize("name", AS_ALICE)
+def test_right_refused_for_every_update_is_one_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SiteFactor takes an Operator, for one's own jobs too; Slurm has other words for those of others."""
+    alice = AS_ALICE[name](monkeypatch)
+    with pytest.raises(
+        NotPermittedError, match=r"^slurmctld refused all 1 updates: Access/permission denied$"
+    ):
+        alice.gateway.write_site_factors([alice.update("plain", 5)])
+    with pytest.raises(NotPermittedError, match=r"^slurmctld refused all 2 updates: Invalid user id$"):
+        alice.gateway.write_site_factors([alice.update("of-bob", 5), alice.update("plain", 5)])
+
+
+@pytest.mark.parametrize("name", AS_OPERATOR)
+def test_value_out_of_range_is_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """scontrol ignores the value and names no job: it can't be a failure of one update (case 41)."""
+    operator = AS_OPERATOR[name](monkeypatch)
+    with pytest.raises(CommandFailedError, match=r"SiteFactor value out of range .* Value ignored"):
+        operator.gateway.write_site_factors([operator.update("plain", 2**31)])

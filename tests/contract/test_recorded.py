@@ -6,6 +6,7 @@ The tests expand over the folders in tests/data/slurm: a new release is a new fo
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_job_is_read_as_it_was_submitted(case: RecordedCase, situation: Situatio
 
 @pytest.mark.parametrize("case", JOB_CASES, ids=case_id)
 def test_no_job_is_read_that_was_not_submitted(case: RecordedCase) -> None:
-    """No comment can forge a record, and a finished job is none (squeue --states=PENDING,RUNNING)."""
+    """No comment can forge a record, and a finished job is none (ACTIVE_STATES)."""
     submitted = {str(job_id) for job_id in case.jobs.values()}
     assert {label.partition("_")[0].partition("+")[0] for label in read_jobs(case)} <= submitted
 
@@ -135,6 +136,24 @@ def test_an_answer_that_was_not_recorded_is_no_answer(case: RecordedCase) -> Non
     """The replay never makes up what Slurm would say."""
     with pytest.raises(Exception, match="sdiag"):
         Replay(case)(("sdiag",), "", 1.0)
+
+
+@pytest.mark.parametrize("case", recorded("arrays", "het"), ids=case_id)
+def test_every_record_of_a_job_tells_when_it_was_submitted(case: RecordedCase) -> None:
+    """Tasks that wait, tasks that run, and components: one submission, seconds before the recording."""
+    jobs = gateway_of(case).read_jobs()
+    times: dict[str, set[int]] = {}
+    for job in jobs:
+        times.setdefault(re.split("[_+]", job.label)[0], set()).add(job.submit_s)
+    assert times.keys() == {str(job_id) for job_id in case.jobs.values()}
+    assert all(len(submitted) == 1 for submitted in times.values())
+    assert all(case.now_s - 120 <= job.submit_s <= case.now_s for job in jobs)
+
+
+@pytest.mark.parametrize("case", recorded("queue", "het", "json"), ids=case_id)
+def test_job_outside_a_federation_has_no_origin(case: RecordedCase) -> None:
+    """squeue prints NA, JSON an empty text."""
+    assert {job.origin for job in gateway_of(case).read_jobs()} == {""}
 
 
 @pytest.mark.parametrize("case", recorded("arrays-split"), ids=case_id)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from tests.contract.prepare import Stage
 from tests.contract.shapes import LAB_CONF, lab
-from tests.contract.situations_gpus import FILLER, GPU_FORMS, GPU_RUNS
+from tests.contract.situations_gpus import FILLER, GPU_FORMS, GPU_RUNS, GPUS_BY_PLACEMENT
 from tests.contract.table import Reading, Situation
 
 from .harness import Cluster
@@ -119,3 +119,16 @@ def test_gpus_are_free_again_when_their_jobs_have_ended(stage: Stage, running: l
     after = nodes(stage)
     assert by_type(after, "gpus_used") == {"a100": 0, "v100": 0}
     assert {node["usable"] for node in after} == {True}
+
+
+@pytest.mark.parametrize("form", GPUS_BY_PLACEMENT, ids=lambda form: form.name)
+def test_size_read_of_a_job_that_waits_is_what_slurm_gives_it(
+    release: str, stage: Stage, form: Situation
+) -> None:
+    """On an empty cluster the job runs on the nodes, CPUs and GPUs that the table says for it waiting."""
+    stage.clear()
+    stage.submit((replace(form, starts=True),))
+    (job,) = stage.in_container({"read": "jobs"}, user="scoreop")
+    (reading,) = (form.reads_on(release) or {}).values()
+    assert job["state"] == "RUNNING"
+    assert (job["nodes"], job["cpus"], job["gpus"]["total"]) == (reading.nodes, reading.cpus, reading.gpus)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slurm_score.errors import ParseError, shown
-from slurm_score.gres import Gres, count_gpus, format_gres, gpu_request, parse_gres
+from slurm_score.gres import Gres, count_gpus, format_gres, gpu_request, gpus_in_use, parse_gres
 from slurm_score.hints import MAX_PROBLEMS, Hints, format_hints, parse_hints
 from slurm_score.hosts import parse_hosts
 from slurm_score.jobid import JobId, count_tasks, parse_job_id
@@ -163,9 +163,28 @@ def request_per_node(text: str) -> object:
     return gpu_request(per_node=text, nodes=3)
 
 
+def in_use(text: str) -> object:
+    """Read a text as what is in use on a node with four GPUs."""
+    return gpus_in_use("gpu:a100:4", text)
+
+
+@given(
+    st.lists(items, min_size=1, max_size=4),
+    st.sampled_from(["", "shard:a100:3(1/4,2/4,-/4)", "shard:2(IDX:0-1)", "mps:(null):7(0/4,7/9)", "mps:3"]),
+)
+def test_no_more_gpus_are_in_use_than_there_are(used: list[Gres], lent: str) -> None:
+    """In all and by type, whatever GresUsed says; and never fewer than whole GPUs are."""
+    told = [f"{item.name}{f':{item.type}' if item.type else ''}:{item.count}" for item in used]
+    node = "gpu:a100:4,gpu:v100:2"
+    has, taken = count_gpus(parse_gres(node)), gpus_in_use(node, ",".join([*told, lent] if lent else told))
+    assert min(has.total, count_gpus(used).total) <= taken.total <= has.total
+    assert all(taken.types.get(name, 0) <= count for name, count in has.types.items())
+
+
 @pytest.mark.parametrize(
     "read",
     [
+        in_use,
         parse_duration,
         parse_time_limit,
         parse_timestamp,

@@ -47,6 +47,7 @@ JOB: dict[str, Any] = {
     "requeue_count": 0,
     "dependencies": None,
     "comment": None,
+    "federation_origin": None,
 }
 """The job of slurm_texts with the attributes of pyslurm 25.11's Job."""
 

@@ -21,6 +21,7 @@ PENDING = {
     "NumNodes": "1",
     "NumCPUs": "1",
     "NumTasks": "1",
+    "cpus-per-tres": "N/A",
     "tres-alloc": "cpu=1,mem=4000M,node=1,billing=1",
     "tres-per-job": "N/A",
     "tres-per-node": "N/A",
@@ -28,6 +29,7 @@ PENDING = {
     "tres-per-task": "N/A",
     "RestartCnt": "0",
     "Dependency": "(null)",
+    "Origin": "NA",
     "Comment": "(null)",
 }
 

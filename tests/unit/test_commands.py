@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from slurm_score.errors import (
+    AccountingDownError,
     CommandFailedError,
     ControllerDownError,
     NotPermittedError,
@@ -15,10 +16,11 @@ from slurm_score.errors import (
     UnparseableAnswerError,
     WriteRefusedError,
 )
-from slurm_score.model import PastRun
+from slurm_score.model import EndedRun, PastRun
 from slurm_score.plan import SiteFactorUpdate
 from slurm_score.slurm.commands import Answer, CommandGateway
 from slurm_score.slurm.gateway import Access, UpdateFailure, WriteGuard
+from slurm_score.slurm.parse import ACTIVE_STATES
 from tests.unit.builders import NOW
 from tests.unit.slurm_texts import CONFIG, END, NODE, PARTITION, USERS
 from tests.unit.slurm_texts import squeue_line as line
@@ -69,12 +71,12 @@ def test_jobs_are_joined_with_the_site_factors_that_sprio_shows() -> None:
     assert [(job.job_id, job.site_factor) for job in jobs] == [(812, 700), (813, None)]
 
 
-def test_squeue_is_asked_for_pending_and_running_jobs_without_header() -> None:
+def test_squeue_is_asked_for_every_active_job_without_header() -> None:
     """Case 30: the format is explicit, whatever the environment says."""
     slurm = squeue("")
     gateway(slurm).read_jobs()
     (argv, stdin), (sprio, _) = slurm.asked
-    assert (argv[:5], stdin) == (("squeue", "-h", "-t", "PENDING,RUNNING", "-O"), "")
+    assert (argv[:5], stdin) == (("squeue", "-h", "-t", ",".join(ACTIVE_STATES), "-O"), "")
     assert sprio == ("sprio", "-h", "-o", "%i|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T")
 
 
@@ -111,6 +113,15 @@ def test_past_runs_are_asked_for_by_number() -> None:
     ]
 
 
+def test_ended_runs_are_asked_for_in_a_window() -> None:
+    """sacct takes epoch seconds as uts<s>; what ended at its beginning was counted before."""
+    slurm = Slurm(sacct="alice|1600|20\nbob|1000|3\ncho|Unknown|0\n")
+    assert gateway(slurm).read_ended_runs(1000, 2000) == (EndedRun("alice", 1600, 20.0),)
+    window = ("-S", "uts1000", "-E", "uts2000", "-s", "CD")
+    asked = ("sacct", "-a", "-X", "-n", "-P", *window, "-o", "User,End,ElapsedRaw")
+    assert [argv for argv, _ in slurm.asked] == [asked]
+
+
 def test_identity_is_ours_with_the_admin_level_that_slurmctld_knows() -> None:
     """Asked for our user alone, from slurmctld's memory."""
     user = pwd.getpwuid(os.geteuid()).pw_name
@@ -127,7 +138,7 @@ def test_identity_is_ours_with_the_admin_level_that_slurmctld_knows() -> None:
     [
         ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", ControllerDownError),
         ("slurm_load_jobs error: Socket timed out on send/recv operation", ControllerDownError),
-        ("sacct: error: Connection refused", ControllerDownError),
+        ("slurm_load_jobs error: Connection refused", ControllerDownError),
         ("slurm_load_jobs error: Access/permission denied", NotPermittedError),
         ("squeue: error: Invalid user id", NotPermittedError),
         ("squeue: unrecognized option '--frob'", CommandFailedError),
@@ -143,6 +154,24 @@ def test_failed_command_is_told_by_its_cause(stderr: str, kind: type[SlurmError]
     assert str(caught.value) == f"scontrol show config: exit 1: {stderr or 'no message'}"
     assert (caught.value.argv, caught.value.returncode) == (("scontrol", "show", "config"), 1)
     assert caught.value.stderr == stderr + "\n"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "kind"),
+    [
+        ("sacct: error: Problem talking to the database: Connection refused", AccountingDownError),
+        ("sacct: error: Problem talking to the database: No route to host", AccountingDownError),
+        ("sacct: error: Unable to connect to database", AccountingDownError),
+        ("sacct: error: Access/permission denied", NotPermittedError),
+        ("Slurm accounting storage is disabled", CommandFailedError),
+    ],
+)
+def test_accounting_that_is_down_is_not_the_controller(stderr: str, kind: type[SlurmError]) -> None:
+    """sacct asks slurmdbd and never slurmctld."""
+    with pytest.raises(SlurmError) as caught:
+        gateway(Slurm(sacct=Answer(1, "", stderr + "\n"))).read_past_runs([7])
+    assert type(caught.value) is kind
+    assert str(caught.value) == f"sacct -D -X: exit 1: {stderr}"
 
 
 def test_answer_that_nobody_understands_is_shown() -> None:
@@ -242,6 +271,10 @@ def test_no_update_starts_no_process() -> None:
             ),
         ),
         (
+            "Cannot modify scrontab jobs through scontrol for job 26\n",  # trap 28, observed on 24.11
+            (UpdateFailure(UPDATES[2], "Cannot modify scrontab jobs through scontrol"),),
+        ),
+        (
             "Access/permission denied for job 4\nJob has finished for job 4\n",
             (UpdateFailure(UPDATES[0], "Access/permission denied"),),
         ),
@@ -311,6 +344,27 @@ def test_updates_that_reached_nobody_are_an_error(
     with pytest.raises(error) as caught:
         door.write_site_factors([SiteFactorUpdate(1, "1", 5), SiteFactorUpdate(2, "2", 5)])
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "sentence", ["Unexpected message received", "Unable to contact slurm controller (connect failure)"]
+)
+def test_controller_that_dies_between_updates_claims_no_success(sentence: str) -> None:
+    """Some were sent, one failed by itself, and of the rest nothing can be said: no update counts as done."""
+    stderr = f"Invalid job id specified for job 4\n{sentence} for job 26\n"
+    door = gateway(Slurm(scontrol=Answer(1, "", stderr)), Access.ENFORCE)
+    with pytest.raises(ControllerDownError) as caught:
+        door.write_site_factors(UPDATES)
+    assert str(caught.value) == f"scontrol update: {sentence}"
+    assert caught.value.stderr == stderr
+
+
+def test_value_that_scontrol_ignores_is_an_error_beside_other_failures() -> None:
+    """It names no job, so that no update can be said to have gone through."""
+    ignored = "scontrol: error: SiteFactor value out of range (+/- 2147483645). Value ignored"
+    slurm = Slurm(scontrol=Answer(1, "", f"Invalid job id specified for job 4\n{ignored}\n"))
+    with pytest.raises(CommandFailedError, match="Value ignored"):
+        gateway(slurm, Access.ENFORCE).write_site_factors(UPDATES)
 
 
 def test_a_task_that_is_gone_is_no_failure_of_the_array(caplog: pytest.LogCaptureFixture) -> None:

@@ -38,7 +38,7 @@ def test_json_is_read_where_squeue_rejects_a_field_and_that_is_said_once(
             assert [(job.job_id, job.site_factor) for job in door.read_jobs()] == [(812, 700)]
     assert [record.getMessage() for record in caplog.records] == [
         "squeue -h -t: squeue: error: Invalid job format specification: tres-per-job; "
-        "squeue --json -t PENDING,RUNNING is read instead"
+        "squeue --json is read instead"
     ]
 
 

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from slurm_score.factors import registry
-from slurm_score.factors.qos import QosParams, qos_value
 from slurm_score.factors.size import SizeParams
-from slurm_score.factors.wait import RequeueCause, WaitParams, job_wait_s
+from slurm_score.factors.wait import RequeueCause, WaitParams, waits_s
 from slurm_score.hints import Hints, Urgency
 from slurm_score.model import Job, Partition, PastRun, Queue
 from tests.unit.builders import (
@@ -31,6 +30,11 @@ def value(name: str, job: Job, queue: Queue | None = None, **params: Any) -> flo
     term = factor.compute(queue or make_queue(job), factor.params(**params))
     assert term.values.shape == (1,)
     return float(term.values[0])
+
+
+def wait_of(job: Job, keep_after: tuple[RequeueCause, ...]) -> float:
+    """Return the wait in s of one job."""
+    return float(waits_s(make_queue(job), WaitParams(keep_after=keep_after))[0])
 
 
 def words(name: str, job: Job) -> str:
@@ -65,7 +69,7 @@ def test_wait_grows_to_1_over_max_wait(wait_s: int, factor: float) -> None:
 )
 def test_wait_runs_while_the_job_could_start(changes: dict[str, Any], wait_s: float) -> None:
     """Wait = now - max(eligible, submit); --begin in the past earns nothing (slurm-facts 8.30)."""
-    assert job_wait_s(make_job(**changes), NOW, KEEP) == wait_s
+    assert wait_of(make_job(**changes), KEEP) == wait_s
 
 
 @pytest.mark.parametrize(
@@ -89,13 +93,13 @@ def test_requeued_job_keeps_its_wait_by_the_rule(
     """Case 44: NODE_FAIL and preemption keep the earned wait, a requeue by the user does not, unless told."""
     job = make_job(wait_s=100, restarts=len(past_runs), past_runs=tuple(PastRun(*run) for run in past_runs))
     params = WaitParams.model_validate({"keep_after": keep_after})
-    assert job_wait_s(job, NOW, params.keep_after) == wait_s
+    assert wait_of(job, params.keep_after) == wait_s
 
 
 def test_requeued_job_that_cant_start_yet_has_no_wait() -> None:
     """What it earned comes back when it can start."""
     job = make_job(eligible_s=None, past_runs=(PastRun("NODE_FAIL", 1000.0),))
-    assert job_wait_s(job, NOW, KEEP) == 0
+    assert wait_of(job, KEEP) == 0
 
 
 @pytest.mark.parametrize(
@@ -309,6 +313,5 @@ def test_progress_shortens_what_is_left() -> None:
 )
 def test_urgency_moves_the_qos_as_far_as_the_policy_allows(qos: str, urgency: Urgency, factor: float) -> None:
     """Everyone may say low; high is for the QOS that the policy names."""
-    params = QosParams(urgent=("normal",))
     job = make_job(qos=qos, hints=Hints(urgency=urgency))
-    assert qos_value(job, make_cluster().qos, params) == factor
+    assert value("qos", job, urgent=("normal",)) == factor

@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from slurm_score.errors import ParseError
-from slurm_score.gres import NO_GPUS, GpuCount, GpuRequest, Gres, count_gpus, gpu_request, parse_gres
+from slurm_score.gres import (
+    NO_GPUS,
+    GpuCount,
+    GpuRequest,
+    Gres,
+    count_gpus,
+    gpu_request,
+    gpus_in_use,
+    least_cpus,
+    parse_gres,
+)
 
 
 def gpu(count: int, gpu_type: str | None = None) -> Gres:
@@ -159,6 +169,111 @@ def test_gpus_are_counted_once(text: str, count: GpuCount) -> None:
 def test_request_adds_up_to_whole_job(texts: dict[str, Any], request_: GpuRequest) -> None:
     """GPUs for each node, socket or task are multiplied; Slurm's own sum wins over ours."""
     assert gpu_request(**texts) == request_
+
+
+@pytest.mark.parametrize(
+    ("texts", "request_"),
+    [
+        pytest.param(
+            {"per_node": "gpu:2", "nodes": 2, "total": "cpu=12,node=1,gres/gpu=2"},
+            GpuRequest(4, per_node=2),
+            id="--ntasks=12 --gpus-per-node=2 on nodes of 8 CPUs",
+        ),
+        pytest.param(
+            {"per_node": "gpu:a100:2", "nodes": 3, "total": "cpu=1,node=2,gres/gpu=4,gres/gpu:a100=4"},
+            GpuRequest(6, (("a100", 6),), per_node=2),
+            id="--nodes=2-3 --gres=gpu:a100:2",
+        ),
+        pytest.param(
+            {"per_job": "gpu:4", "per_node": "gpu:2", "nodes": 3, "total": "node=2,gres/gpu=4"},
+            GpuRequest(4, per_node=2),
+            id="--gpus=4 is a limit for the job",
+        ),
+        pytest.param(
+            {"per_job": "gpu:8", "nodes": 2, "total": "cpu=1,node=1,gres/gpu=8"},
+            GpuRequest(8),
+            id="--gpus=8 over two nodes",
+        ),
+    ],
+)
+def test_gpus_of_each_node_count_on_all_nodes_that_slurm_means_to_give(
+    texts: dict[str, Any], request_: GpuRequest
+) -> None:
+    """Slurm adds TRES up for the fewest nodes, before it looks for a place (observed on 22.05 to 26.05)."""
+    assert gpu_request(**texts) == request_
+
+
+@pytest.mark.parametrize(
+    ("cpus", "nodes", "gpus", "cpus_per_tres", "least"),
+    [
+        (6, 1, 2, "gres/gpu:3", 6),
+        (1, 1, 2, "gres:gpu:3", 6),  # up to 22.05 NumCPUs is that of one task
+        (2, 2, 4, "gres:gpu:3", 12),
+        (1, 2, 8, "N/A", 2),
+        (16, 2, 2, "gres/gpu:3", 16),
+    ],
+)
+def test_a_job_is_given_a_cpu_on_each_node_and_those_of_its_gpus(
+    cpus: int, nodes: int, gpus: int, cpus_per_tres: str, least: int
+) -> None:
+    """--cpus-per-gpu=3; --gpus=8 over two nodes with one task."""
+    assert least_cpus(cpus, nodes, GpuRequest(gpus), cpus_per_tres) == least
+
+
+TWO = "gpu:a100:2,gpu:v100:2"
+
+
+@pytest.mark.parametrize(
+    ("has", "used", "count"),
+    [
+        pytest.param("gpu:a100:4", "gpu:a100:2(IDX:0,2)", GpuCount(2, {"a100": 2}), id="no shares"),
+        pytest.param(
+            "gpu:a100:2,shard:a100:8",
+            "gpu:a100:1(IDX:1),shard:a100:3(3/4,-/4)",
+            GpuCount(2, {"a100": 2}),
+            id="26.05, one GPU lent",
+        ),
+        pytest.param(
+            "gpu:A100:2,shard:A100:8",
+            "gpu:A100:0(IDX:N/A),shard:A100:0(0/4,0/4)",
+            GpuCount(0, {"a100": 0}),
+            id="24.11, nothing in use",
+        ),
+        pytest.param(
+            "gpu:4,shard:16",
+            "gpu:(null):1(IDX:1),shard:(null):7(3/4,0/4,4/4,0/4)",
+            GpuCount(3),
+            id="24.11, no type",
+        ),
+        pytest.param(
+            "gpu:a100:2,shard:a100:8",
+            "gpu:a100:0(IDX:N/A),shard:a100:2(IDX:0-1)",
+            GpuCount(2, {"a100": 2}),
+            id="22.05, where shards are",
+        ),
+        pytest.param("gpu:4,shard:16", "gpu:2,shard:(null):3(IDX:0-2)", GpuCount(4), id="22.05 lends twice"),
+        pytest.param(
+            "gpu:a100:2,shard:a100:8",
+            "bandwidth:0,gpu:a100:0(IDX:N/A),shard:a100:0(IDX:N/A)",
+            GpuCount(0, {"a100": 0}),
+            id="22.05, nothing in use",
+        ),
+        pytest.param("gpu:a100:2,shard:8", "gpu:a100:0,shard:0", GpuCount(0, {"a100": 0}), id="22.05, none"),
+        pytest.param("gpu:a100:4,mps:400", "gpu:a100:0,mps:3", GpuCount(3, {"a100": 3}), id="nowhere said"),
+        pytest.param("gpu:a100:4,mps:4K", "gpu:a100:0,mps:2K", GpuCount(4, {"a100": 4}), id="many shares"),
+        pytest.param(TWO, f"{TWO},shard:v100:1(1/4,0/4)", GpuCount(4, {"a100": 2, "v100": 2}), id="full"),
+        pytest.param(
+            TWO, "gpu:a100:0,gpu:v100:0,shard:v100:1(1/4,0/4)", GpuCount(1, {"a100": 0, "v100": 1}), id="one"
+        ),
+        pytest.param(
+            TWO, "gpu:a100:0,gpu:v100:0,shard:1(1/4,0/4)", GpuCount(1, {"a100": 1, "v100": 1}), id="of either"
+        ),
+        pytest.param("gpu:a100:2", "gpu:a100:1,bandwidth:lustre:3", GpuCount(1, {"a100": 1}), id="others"),
+    ],
+)
+def test_gpu_that_is_lent_in_part_is_not_free(has: str, used: str, count: GpuCount) -> None:
+    """Slurm gives a GPU of which a shard or an MPS share is in use to nobody as a whole (gres.conf(5))."""
+    assert gpus_in_use(has, used) == count
 
 
 def test_unreadable_request_says_what_it_was() -> None:

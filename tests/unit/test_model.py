@@ -1,13 +1,10 @@
 """slurm_score/model.py: what follows from a job, a node, a cluster, a queue."""
 
-import math
-
-import numpy as np
 import pytest
 
 from slurm_score.gres import GpuCount
 from slurm_score.model import Job, Node, SlurmConfig
-from tests.unit.builders import NOW, make_cluster, make_job, make_node, make_queue
+from tests.unit.builders import NOW, make_cluster, make_job, make_node
 
 
 @pytest.mark.parametrize(
@@ -92,30 +89,3 @@ def test_nodes_of_partitions_are_listed_once() -> None:
     cluster = make_cluster(nodes=(both, make_node("c1")))
     assert [node.name for node in cluster.nodes_of(("main", "gpu"))] == ["b1", "c1"]
     assert cluster.nodes_of(()) == ()
-
-
-def test_column_holds_nan_for_what_is_not_known() -> None:
-    """float64[n_jobs], one value a job in the queue's order."""
-    queue = make_queue(make_job(1, time_limit_s=60.0), make_job(2, time_limit_s=None), make_job(3))
-    column = queue.column(lambda job: job.time_limit_s)
-    assert column.dtype == np.float64
-    assert (column[0], math.isnan(column[1]), column[2]) == (60.0, True, 3600.0)
-
-
-def test_column_by_key_asks_once_for_each_key() -> None:
-    """Five thousand jobs in three QOS cost three look-ups."""
-    asked: list[str] = []
-
-    def value(qos: str) -> float:
-        asked.append(qos)
-        return len(qos)
-
-    queue = make_queue(make_job(1), make_job(2, qos="high"), make_job(3))
-    assert queue.column_by(lambda job: job.qos, value).tolist() == [6.0, 4.0, 6.0]
-    assert asked == ["normal", "high"]
-
-
-def test_empty_queue_has_empty_columns() -> None:
-    """No job, no special case."""
-    assert make_queue().column(lambda job: job.nodes).shape == (0,)
-    assert len(make_queue()) == 0

@@ -55,9 +55,9 @@ def test_node_is_read() -> None:
         ),
         pytest.param(
             "GresUsed=gpu:a100:4(IDX:0-3)",
-            "GresUsed=gpu:a100:2(IDX:0,2),shard:a100:3(1/4,2/4)",
-            {"gpus_used": GpuCount(2, {"a100": 2})},
-            id="commas inside the parentheses",
+            "GresUsed=gpu:a100:2(IDX:0,2),shard:a100:2(-/4,2/4,-/4,0/4)",
+            {"gpus_used": GpuCount(3, {"a100": 3})},
+            id="commas inside the parentheses, and a GPU of which shards are in use",
         ),
         pytest.param(
             "GresUsed=gpu:a100:4(IDX:0-3)",
@@ -171,6 +171,30 @@ def test_configuration_is_read() -> None:
     assert config.priority_range == 9500
     assert config.scheduler_parameters == ("bf_continue", "bf_window=1440")
     assert config.slurmctld_parameters == ("rl_enable",)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("JobSubmitPlugins        = lua", {"job_submit_plugins": ("lua",), "submits_to_lua": True}),
+        (
+            "JobSubmitPlugins        = job_submit/throttle, job_submit/lua",
+            {"job_submit_plugins": ("throttle", "lua"), "submits_to_lua": True},
+        ),
+        ("JobSubmitPlugins        = (null)", {"job_submit_plugins": (), "submits_to_lua": False}),
+        ("JobSubmitPlugins        = none", {"job_submit_plugins": ()}),
+        ("PluginDir               = /a/slurm:/b/slurm", {"plugin_dirs": ("/a/slurm", "/b/slurm")}),
+        ("PluginDir               = (null)", {"plugin_dirs": ()}),
+        ("SLURM_CONF              = /etc/slurm/slurm.conf", {"slurm_conf": "/etc/slurm/slurm.conf"}),
+        ("BOOT_TIME               = 1700000000", {"boot_time_s": 1_700_000_000}),
+        ("BOOT_TIME               = 2026-11-30T18:34:57", {"boot_time_s": None}),
+        ("", {"boot_time_s": None, "slurm_conf": "", "plugin_dirs": ()}),
+    ],
+)
+def test_what_the_hook_depends_on_is_read(line: str, expected: dict[str, Any]) -> None:
+    """Plugins by either name; a time in another form than asked for stops no cycle."""
+    config = parse_config(f"{line}\n{CONFIG}")
+    assert {name: getattr(config, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,8 @@ import pytest
 from slurm_score.gres import NO_GPUS, GpuRequest
 from slurm_score.hints import Hints
 from slurm_score.model import Job, PastRun
-from slurm_score.slurm.parse import (
-    JOB_FIELDS,
-    PriorityRow,
-    join_priorities,
-    parse_past_runs,
-    parse_sprio,
-    parse_squeue,
-    squeue_format,
-)
+from slurm_score.slurm.parse import JOB_FIELDS, parse_past_runs, parse_squeue, squeue_format
+from slurm_score.slurm.priorities import PriorityRow, join_priorities, parse_sprio
 from tests.unit.builders import make_job
 from tests.unit.slurm_texts import END, SEP
 from tests.unit.slurm_texts import squeue_line as line
@@ -108,6 +101,14 @@ def test_gpu_request_is_read_in_every_releases_spelling(changes: dict[str, str],
             {"label": "26+1", "update_id": "26", "het_job_id": 26, "follows_leader": True},
             id="case 26: het component",
         ),
+        pytest.param({"NumNodes": "3", "NumCPUs": "1"}, {"nodes": 3, "cpus": 3}, id="a CPU on each node"),
+        pytest.param(
+            {"cpus_per_tres": "gres:gpu:3", "tres_alloc": "cpu=1,gres/gpu=2"},
+            {"cpus": 6},
+            id="--cpus-per-gpu",
+        ),
+        pytest.param({"Origin": "west"}, {"origin": "west"}, id="trap 27: of another cluster's"),
+        pytest.param({"Origin": "(null)"}, {"origin": ""}, id="no federation"),
         pytest.param({"NumNodes": "2-2", "NumCPUs": "16"}, {"nodes": 2, "cpus": 16}, id="range of nodes"),
         pytest.param({"Partition": "main,gpu"}, {"partitions": ("main", "gpu")}, id="case 27: partitions"),
         pytest.param({"PriorityLong": "0", "Reason": "JobHeldUser"}, {"held": True}, id="held"),
@@ -244,6 +245,22 @@ def test_priorities_join_their_jobs() -> None:
         (700, False),
         (None, False),
         (0, True),
+    ]
+
+
+def test_completing_job_is_there_if_sprio_lists_it() -> None:
+    """squeue says COMPLETING of an ended job and of a requeued one; sprio lists what will run again."""
+    jobs = [make_job(i, state=state, site_factor=None) for i, state in enumerate(("COMPLETING",) * 2, 1)]
+    (again,) = join_priorities(jobs, [PriorityRow(2, 700, False)])
+    assert (again.job_id, again.state, again.pending, again.site_factor) == (2, "COMPLETING", False, 700)
+
+
+def test_job_that_is_requeued_and_completing_hides_no_pin() -> None:
+    """Its row of sprio is its own: no array is under suspicion because of it."""
+    array, pinned = make_job(9, label="9_[0-4]", tasks="0-4"), make_job(14, state="COMPLETING")
+    assert [job.hides_tasks for job in join_priorities([array, pinned], [PriorityRow(14, 0, True)])] == [
+        False,
+        False,
     ]
 
 

@@ -83,6 +83,12 @@ def read(**changes: object) -> Job:
             id="case 26: het component",
         ),
         pytest.param({"TimeLimit": "UNLIMITED"}, {"time_limit": "Infinity"}, id="case 17"),
+        pytest.param(
+            {"tres-per-node": "gres:gpu:2", "NumNodes": "2", "cpus-per-tres": "gres:gpu:3"},
+            {"tres_per_node": "gres:gpu:2", "node_count": 2, "cpus_per_tres": "gres:gpu:3"},
+            id="--cpus-per-gpu",
+        ),
+        pytest.param({"Origin": "west"}, {"federation_origin": "west"}, id="trap 27: federation"),
         pytest.param({"Partition": "main,gpu"}, {"partition": "main,gpu"}, id="case 27: partitions"),
         pytest.param(
             {"PriorityLong": "0", "Reason": "JobHeldUser"},
@@ -117,15 +123,19 @@ def test_job_read_from_json_equals_the_job_read_from_text(
         (["PENDING"], ["PENDING"]),
         ("RUNNING", ["RUNNING"]),
         (["RUNNING"], ["RUNNING"]),
-        (["RUNNING", "COMPLETING"], []),
-        (["PENDING", "REQUEUE_HOLD"], []),
-        (["RUNNING", "CONFIGURING"], []),
-        ("COMPLETING", []),
+        (["RUNNING", "CONFIGURING", "POWER_UP_NODE"], ["CONFIGURING"]),
+        (["RUNNING", "STOPPED"], ["STOPPED"]),
+        (["SUSPENDED"], ["SUSPENDED"]),
+        (["PENDING", "REQUEUE_HOLD"], ["REQUEUE_HOLD"]),
+        (["PENDING", "SPECIAL_EXIT", "COMPLETING"], ["COMPLETING"]),
+        ("COMPLETING", ["COMPLETING"]),
+        (["PENDING", "REVOKED"], []),
+        (["COMPLETED", "STAGE_OUT"], []),
         ("CANCELLED", []),
         (["COMPLETED"], []),
     ],
 )
-def test_pending_and_running_jobs_are_kept(state: object, states: list[str]) -> None:
+def test_jobs_that_wait_or_hold_something_are_kept(state: object, states: list[str]) -> None:
     """Case 42 and slurm-facts 4.2: one reader for all shapes, and -t is done again as squeue does it."""
     reading = parse_jobs_json(answer(PLAIN | {"job_state": state}))
     assert ([job.state for job in reading.items], reading.problems) == (states, [])
@@ -254,7 +264,9 @@ def test_recorded_json_tells_the_jobs_of_the_recorded_text(case: Path) -> None:
     }
     asked = next(argv for argv in answers if argv.startswith("squeue -h"))
     from_text = parse_squeue(answers[asked], SEP, asked.rpartition("Comment:")[2])
-    from_json = parse_jobs_json(answers["squeue --json -t PENDING,RUNNING"])
+    from_json = parse_jobs_json(
+        next(text for argv, text in answers.items() if argv.startswith("squeue --json"))
+    )
     by_json, by_text = (
         {job.job_id: replace(job, reason="") for job in reading.items} for reading in (from_json, from_text)
     )

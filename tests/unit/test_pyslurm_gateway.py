@@ -81,6 +81,8 @@ def test_jobs_are_joined_with_the_site_factors_that_sprio_shows(monkeypatch: pyt
         pytest.param({"priority": None, "state_reason": None}, {"priority": 1, "reason": "None"}, id="gaps"),
         pytest.param({"partition": "main,gpu"}, {"partitions": ("main", "gpu")}, id="case 27: partitions"),
         pytest.param({"requeue_count": 2, "start_time": 5}, {"restarts": 2, "start_s": 5}, id="restarted"),
+        pytest.param({"num_nodes": 3}, {"nodes": 3, "cpus": 3}, id="a CPU on each node"),
+        pytest.param({"federation_origin": "west"}, {"origin": "west"}, id="trap 27: federation"),
         pytest.param({"comment": "score: est=20m"}, {"hints": Hints(est_s=1200.0)}, id="hint"),
         pytest.param(
             {"dependencies": {"afterany": [7], "afterok": ["17(unfulfilled)", 18], "satisfy": "all"}},
@@ -131,13 +133,20 @@ def test_gpu_request_is_read(
     assert read(monkeypatch, **changes).gpus == gpus
 
 
-@pytest.mark.parametrize("state", ["COMPLETED", "COMPLETING", "CONFIGURING", "REQUEUED"])
-def test_jobs_that_are_neither_pending_nor_running_are_left_out(
-    monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
+@pytest.mark.parametrize("state", ["COMPLETED", "REVOKED", "STAGE_OUT", "TIMEOUT"])
+def test_jobs_that_have_ended_are_left_out(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     """Jobs.load brings every job that slurmctld remembers; as squeue -t does it."""
     install(monkeypatch, Stub(jobs=[JOB | {"state": state}, JOB | {"id": 9, "state": "RUNNING"}]))
     assert [job.job_id for job in door(commands()).read_jobs()] == [9]
+
+
+@pytest.mark.parametrize(("sprio", "states"), [("", []), ("812|1|0|0|0|0|0|0|0|0|\n", ["COMPLETING"])])
+def test_completing_job_is_read_if_it_runs_again(
+    monkeypatch: pytest.MonkeyPatch, sprio: str, states: list[str]
+) -> None:
+    """As in squeue's text: sprio lists the jobs that will run again."""
+    install(monkeypatch, Stub(jobs=[JOB | {"state": "COMPLETING"}]))
+    assert [job.state for job in door(commands(sprio=sprio)).read_jobs()] == states
 
 
 # the cluster

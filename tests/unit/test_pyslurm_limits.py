@@ -129,6 +129,19 @@ def test_cluster_without_gpus_needs_none_counted(monkeypatch: pytest.MonkeyPatch
     assert [job.job_id for job in door(commands()).read_jobs()] == [812]
 
 
+@pytest.mark.parametrize("name", ["shard", "gres/shard:a100", "mps"])
+def test_nodes_whose_gpus_are_shared_come_from_the_commands(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    """allocated_gres counts shares, and says nothing of the GPUs that they are on (core/node.pyx)."""
+    node = NODE_RECORD | {"configured_gres": {"gpu:a100": 4, name: 16}, "allocated_gres": {"shard": 3}}
+    install(monkeypatch, Stub(nodes=[node]))
+    both = door(commands())
+    assert [node.name for node in both.read_cluster().nodes] == ["n1"]
+    assert [job.job_id for job in both.read_jobs()] == [812]
+    assert "pyslurm doesn't tell which GPUs are shared" in caplog.text
+
+
 @pytest.mark.parametrize(
     "changes", [{"cpus": None, "gres": None}, {"array_id": 3, "array_tasks_waiting": "x"}]
 )

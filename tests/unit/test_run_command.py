@@ -1,8 +1,18 @@
 """slurm_score/slurm/commands.py: how a command is run, with small real programs."""
 
+import os
+from pathlib import Path
+
 import pytest
 
-from slurm_score.errors import CommandFailedError, CommandNotFoundError, CommandTimedOutError
+from slurm_score.errors import (
+    AccountingDownError,
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimedOutError,
+    ControllerDownError,
+    SlurmError,
+)
 from slurm_score.slurm.commands import Answer, run_command
 
 
@@ -51,6 +61,23 @@ def test_command_that_does_not_end_is_killed() -> None:
     """A hanging slurmctld doesn't hang the daemon."""
     with pytest.raises(CommandTimedOutError, match=r"sleep 3600: no answer within 0.05 s"):
         run_command(["sleep", "3600"], "", 0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("scontrol", ControllerDownError), ("sacct", AccountingDownError)]
+)
+def test_command_that_is_killed_while_a_daemon_is_down_says_which(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, kind: type[SlurmError]
+) -> None:
+    """With slurmctld down scontrol tries for 9 s at each update: its time is over before its input."""
+    script = tmp_path / name
+    script.write_text("#!/bin/sh\necho 'Connection refused for job 4' >&2\necho more >&2\nexec sleep 3600\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(SlurmError, match="no answer within 1 s: 'Connection refused for job 4'") as caught:
+        run_command([name], "", 1)
+    assert type(caught.value) is kind
+    assert caught.value.stderr == "Connection refused for job 4\nmore\n"
 
 
 def test_command_that_cant_be_started_is_a_failure() -> None:
