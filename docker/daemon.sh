@@ -12,6 +12,7 @@ pid_file=/run/slurm-score-test/$name.pid
 export SLURM_SCORE_POLICY=${SLURM_SCORE_POLICY:-/etc/slurm/slurm-score.yaml}
 export SLURM_SCORE_SNAPSHOT=${SLURM_SCORE_SNAPSHOT:-/var/lib/slurm-score/snapshot.jsonl}
 export SLURM_SCORE_SOCKET=${SLURM_SCORE_SOCKET:-/run/slurm-score/slurm-score.sock}
+export SLURM_SCORE_HOOK_SOCKET=${SLURM_SCORE_HOOK_SOCKET:-/run/slurm-score/hook.sock}
 
 case $name in
   munged)        user=munge;   log=/var/log/slurm-score-test/munged.log;      argv=(munged --foreground) ;;
@@ -40,7 +41,7 @@ answers() {
     # sacctmgr of 22.05 sits out five seconds when nobody listens yet.
     slurmdbd) listens 6819 && sacctmgr --noheader list cluster >/dev/null 2>&1 ;;
     slurmctld) scontrol ping 2>/dev/null | grep -q ' UP' ;;
-    service) connects "$SLURM_SCORE_SOCKET" ;;
+    service) connects "$SLURM_SCORE_HOOK_SOCKET" && connects "$SLURM_SCORE_SOCKET" ;;
     slurmd | reprioritizer) true ;;
   esac
 }

@@ -51,6 +51,14 @@ class Guard(Section):
     after: Duration = 45.0 * HOUR_S
 
 
+class Advice(Section):
+    """What users are told at submission, in advise and enforce; each can be switched off."""
+
+    hints: bool = True
+    other_type: bool = True
+    time_limit: bool = True
+
+
 class Policy(Section):
     """What the admin decides. The defaults are those of etc/slurm-score.yaml.
 
@@ -62,6 +70,8 @@ class Policy(Section):
     slurm_factors: Literal["complement", "replace"] = "complement"
     cap: Annotated[int, Field(ge=1, le=MAX_SITE_FACTOR, strict=True)] = 1_000_000
     max_snapshot_age: Duration = 5.0 * MINUTE_S
+    advice: Advice = Advice()
+    admin_comment: bool = False
     guard: Guard = Guard()
     factors: Mapping[str, Any] = Field(default_factory=dict, validate_default=True)
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from slurm_score.advice import demand_by_type
 from slurm_score.errors import SlurmError, SlurmScoreError, SnapshotError, shown
 from slurm_score.inventory import gpu_pressure
 from slurm_score.model import Job, PastRun, SlurmConfig
 from slurm_score.plan import Plan, SiteFactorUpdate, plan_reset, plan_updates
 from slurm_score.policy import Mode, Policy
+from slurm_score.run_times import RunTimeKeeper
 from slurm_score.score import score_queue
 from slurm_score.slurm.gateway import Access, Gateway, UpdateFailure
 from slurm_score.snapshot import Snapshot, read_snapshot, write_snapshot
@@ -47,7 +49,8 @@ class Reprioritizer:
     """Keeps a queue in the order of a policy, one cycle at a time.
 
     `policy` is asked anew each cycle; between cycles it remembers nothing that it couldn't read
-    again, except how the earlier runs of requeued jobs ended, which saves asking accounting.
+    again, except how the earlier runs of requeued jobs ended and how long users' jobs run, which
+    saves asking accounting.
     """
 
     def __init__(self, gateway: Gateway, policy: Callable[[], Policy], snapshot_path: Path) -> None:
@@ -57,6 +60,7 @@ class Reprioritizer:
         self._past: dict[int, tuple[int, tuple[PastRun, ...]]] = {}
         self._remarked: tuple[SlurmConfig, tuple[str, ...]] | None = None
         self._accounting_missed = False
+        self._run_times = RunTimeKeeper(gateway)
         self._recall()
 
     def cycle(self) -> CycleReport:
@@ -71,7 +75,9 @@ class Reprioritizer:
         self._gateway.guard.access = Access.ENFORCE if enforce else Access.READ_ONLY
         snapshot = self._read(policy)
         queue = snapshot.queue()
-        plan = plan_updates(queue, score_queue(queue, policy))
+        scores = score_queue(queue, policy)
+        snapshot = replace(snapshot, demand=demand_by_type(queue, scores))
+        plan = plan_updates(queue, scores)
         failures: tuple[UpdateFailure, ...] = ()
         try:
             if enforce:
@@ -98,7 +104,14 @@ class Reprioritizer:
             require_right_to_write(identity, cluster.config)
         self._remark(cluster.config, remarks(cluster.config, identity, policy))
         jobs = self._with_past_runs(self._gateway.read_jobs())
-        return Snapshot(policy=policy, cluster=cluster, pressure=gpu_pressure(jobs, cluster), jobs=jobs)
+        told = policy.advice.time_limit and policy.mode is not Mode.OBSERVE
+        return Snapshot(
+            policy=policy,
+            cluster=cluster,
+            pressure=gpu_pressure(jobs, cluster),
+            run_times=self._run_times.current(cluster.time_s) if told else {},
+            jobs=jobs,
+        )
 
     def _with_past_runs(self, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
         restarted = {job.job_id: job.restarts for job in jobs if job.restarts and job.pending}

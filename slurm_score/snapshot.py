@@ -1,33 +1,40 @@
 """The file through which the reprioritizer tells the service what the cluster looks like.
 
-Line 1 holds the policy, the cluster and the GPU pressure, which is all that scoring a new job needs;
-then one line a job. It is replaced as a whole, so that a reader sees the old one or the new one.
+Line 1 holds the policy, the cluster and what was worked out of the queue; then comes one line a node,
+which is all that scoring a new job needs, and one line a job. Short lines keep the service able to
+answer while it reads. The file is replaced as a whole: a reader sees the old one or the new one.
 """
 
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from slurm_score.errors import PolicyError, SnapshotError
-from slurm_score.model import Cluster, Job, Queue
+from slurm_score.model import Cluster, Demand, Job, Node, Queue, RunTimes
 from slurm_score.policy import Policy, load_policy
 
-FORMAT = 1
+FORMAT = 2
 FILE_MODE = 0o640
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What one cycle saw and by which policy; `pressure` is inventory.gpu_pressure of its jobs."""
+    """What one cycle saw and by which policy.
+
+    `pressure` is inventory.gpu_pressure of its jobs, `demand` advice.demand_by_type of its scores,
+    `run_times` tells by user how long jobs run.
+    """
 
     policy: Policy
     cluster: Cluster
     pressure: Mapping[str, float] = field(default_factory=dict)
+    demand: Mapping[str, Demand] = field(default_factory=dict)
+    run_times: Mapping[str, RunTimes] = field(default_factory=dict)
     jobs: tuple[Job, ...] = ()
 
     def queue(self, jobs: tuple[Job, ...] | None = None, now_s: float | None = None) -> Queue:
@@ -46,11 +53,15 @@ class _Header:
     format: int
     policy: dict[str, Any]
     cluster: Cluster
+    nodes: int
     pressure: dict[str, float]
+    demand: dict[str, Demand]
+    run_times: dict[str, RunTimes]
 
 
 _CONFIG = ConfigDict(ser_json_inf_nan="constants")
 _HEADER = TypeAdapter(tuple[_Header], config=_CONFIG)
+_NODE = TypeAdapter(tuple[Node], config=_CONFIG)
 _JOB = TypeAdapter(tuple[Job], config=_CONFIG)
 
 
@@ -60,8 +71,21 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     Raises:
         SnapshotError: the file can't be written; the old one is still there.
     """
-    header = _Header(FORMAT, snapshot.policy.stored(), snapshot.cluster, dict(snapshot.pressure))
-    lines = [_HEADER.dump_json((header,)), *(_JOB.dump_json((job,)) for job in snapshot.jobs)]
+    nodes = snapshot.cluster.nodes
+    header = _Header(
+        FORMAT,
+        snapshot.policy.stored(),
+        replace(snapshot.cluster, nodes=()),
+        len(nodes),
+        dict(snapshot.pressure),
+        dict(snapshot.demand),
+        dict(snapshot.run_times),
+    )
+    lines = [
+        _HEADER.dump_json((header,)),
+        *(_NODE.dump_json((node,)) for node in nodes),
+        *(_JOB.dump_json((job,)) for job in snapshot.jobs),
+    ]
     temporary = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -85,6 +109,7 @@ def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
     try:
         with path.open("rb") as file:
             header = _HEADER.validate_json(file.readline())[0]
+            nodes = tuple(_NODE.validate_json(file.readline())[0] for _ in range(header.nodes))
             jobs = tuple(_JOB.validate_json(line)[0] for line in file) if with_jobs else ()
     except FileNotFoundError:
         raise SnapshotError(f"{path}: no snapshot yet; is the reprioritizer running?") from None
@@ -102,4 +127,11 @@ def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
         policy = load_policy(header.policy)
     except PolicyError as error:
         raise SnapshotError(f"{path}: {error}") from error
-    return Snapshot(policy=policy, cluster=header.cluster, pressure=header.pressure, jobs=jobs)
+    return Snapshot(
+        policy=policy,
+        cluster=replace(header.cluster, nodes=nodes),
+        pressure=header.pressure,
+        demand=header.demand,
+        run_times=header.run_times,
+        jobs=jobs,
+    )

@@ -43,6 +43,15 @@ class Watched(Generic[T]):
                 raise AssertionError("a reading that fails before any was good raises")
             return self._value
 
+    def latest(self) -> T:
+        """Return what was last read well, without a look at the file; read it if nothing was.
+
+        Raises:
+            SlurmScoreError: it never could be read.
+        """
+        value = self._value
+        return self.current() if value is None else value
+
     def _reload(self, stamp: Stamp | None) -> None:
         self._stamp = stamp
         try:

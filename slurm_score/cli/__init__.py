@@ -17,8 +17,10 @@ from slurm_score import __version__
 from slurm_score.errors import PolicyError, SlurmScoreError
 
 SUBCOMMANDS = {
+    "check": "check",
     "demo": "demo",
     "explain": "explain",
+    "install-hook": "install_hook",
     "parse": "parse",
     "reprioritize": "reprioritize",
     "reset": "reset",
@@ -34,10 +36,10 @@ def _path_option(flag: str, parameter: str, default: str, help_text: str) -> Dec
     return click.option(
         f"--{flag}",
         parameter,
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         default=Path(default),
         show_default=True,
-        envvar=f"SLURM_SCORE_{flag.upper()}",
+        envvar=f"SLURM_SCORE_{flag.upper().replace('-', '_')}",
         show_envvar=True,
         help=help_text,
     )
@@ -51,7 +53,10 @@ snapshot_option = _path_option(
     "The file through which the reprioritizer tells the service about the cluster.",
 )
 socket_option = _path_option(
-    "socket", "socket_path", "/run/slurm-score/slurm-score.sock", "The unix socket of the service."
+    "socket", "socket_path", "/run/slurm-score/slurm-score.sock", "The unix socket for reports."
+)
+hook_socket_option = _path_option(
+    "hook-socket", "hook_socket", "/run/slurm-score/hook.sock", "The unix socket for the submit hook."
 )
 
 

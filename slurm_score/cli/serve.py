@@ -3,30 +3,43 @@
 from pathlib import Path
 
 import click
-import uvicorn
 
-from slurm_score.cli import policy_option, snapshot_option, socket_option
-from slurm_score.service.app import create_app
+from slurm_score.cli import hook_socket_option, policy_option, snapshot_option, socket_option
+from slurm_score.service.reports import process_worker
+from slurm_score.service.server import Addresses, Server
+from slurm_score.service.state import State
 
-KEEP_ALIVE_S = 600
-SHUTDOWN_S = 2
+
+class AddressType(click.ParamType[tuple[str, int]]):
+    """`[HOST:]PORT`; without a host it is this machine alone."""
+
+    name = "[host:]port"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Return host and port."""
+        host, _, port = str(value).rpartition(":")
+        if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            self.fail(f"not a port, got {value!r}; such as 9341, 127.0.0.1:9341 or [::1]:9341", param, ctx)
+        return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 
 @click.command("serve")
 @policy_option
 @snapshot_option
+@hook_socket_option
 @socket_option
-def command(policy: Path, snapshot: Path, socket_path: Path) -> None:
-    """Answer the submit hook and the reports on a unix socket.
+@click.option(
+    "--tcp", type=AddressType(), help="Serve reports and /metrics on TCP too, by default on 127.0.0.1."
+)
+def command(
+    policy: Path, snapshot: Path, hook_socket: Path, socket_path: Path, tcp: tuple[str, int] | None
+) -> None:
+    """Answer the submit hook on one unix socket and the reports on another.
 
-    The service never calls Slurm: it answers from the snapshot that `slurm-score reprioritize` writes.
+    Run it as SlurmUser: only the owner of the hook's socket can connect to it. The service never calls
+    Slurm: it answers from the snapshot that `slurm-score reprioritize` writes.
     """
-    uvicorn.run(
-        create_app(policy, snapshot),
-        uds=str(socket_path),
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=SHUTDOWN_S,
-    )
+    state = State(policy, snapshot, new_worker=process_worker)
+    Server(state, Addresses(hook=hook_socket, readers=socket_path, tcp=tcp)).run()

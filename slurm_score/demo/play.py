@@ -10,9 +10,10 @@ from tempfile import TemporaryDirectory
 from slurm_score.demo.scenarios import Scenario
 from slurm_score.policy import Guard, Mode, Policy
 from slurm_score.reprioritizer import Reprioritizer
-from slurm_score.service.app import create_app
 from slurm_score.service.background import running_service
 from slurm_score.service.client import ServiceClient
+from slurm_score.service.server import Addresses
+from slurm_score.service.state import State
 from slurm_score.slurm.fake import FakeSlurm, JobRun
 from slurm_score.slurm.fake import JobSubmit as SubmitHook
 from slurm_score.watch import Watched, read_policy
@@ -61,11 +62,12 @@ class Product:
     slurm: FakeSlurm
     client: ServiceClient
     reprioritizer: Reprioritizer
-    policy_path: Path
+    state: State
 
     def set_mode(self, mode: Mode) -> None:
         """Write a policy with this mode and the defaults otherwise."""
-        self.policy_path.write_text(f"mode: {mode}\n", encoding="utf-8")
+        self.state.policy.path.write_text(f"mode: {mode}\n", encoding="utf-8")
+        self.state.refresh()
 
 
 @contextmanager
@@ -73,14 +75,20 @@ def under_product(scenario: Scenario) -> Iterator[Product]:
     """Run service and reprioritizer, in observe, on a new cluster of the scenario."""
     with TemporaryDirectory(prefix="slurm-score-") as name:
         folder = Path(name)
-        policy, snapshot, socket = folder / "policy.yaml", folder / "snapshot.jsonl", folder / "score.sock"
+        policy, snapshot = folder / "policy.yaml", folder / "snapshot.jsonl"
         policy.write_text(f"mode: {Mode.OBSERVE}\n", encoding="utf-8")
-        client = ServiceClient(socket)
-        slurm = _cluster(scenario, client.score)
+        addresses = Addresses(hook=folder / "hook.sock", readers=folder / "score.sock")
+        slurm = _cluster(scenario, ServiceClient(addresses.hook).score)
         reprioritizer = Reprioritizer(slurm, Watched(policy, read_policy).current, snapshot)
-        with running_service(create_app(policy, snapshot, lambda: slurm.now_s), socket):
-            play = Play(scenario, slurm, reprioritizer.cycle)
-            yield Product(play, slurm, client, reprioritizer, policy)
+        state = State(policy, snapshot, lambda: slurm.now_s)
+
+        def cycle() -> None:
+            reprioritizer.cycle()
+            state.refresh()  # the service would look by itself, but not by the scenario's clock
+
+        with running_service(state, addresses):
+            play = Play(scenario, slurm, cycle)
+            yield Product(play, slurm, ServiceClient(addresses.readers), reprioritizer, state)
 
 
 def first_come_first_served(scenario: Scenario) -> dict[str, JobRun]:

@@ -43,6 +43,10 @@ class ServiceClient:
         """
         return self._ask("GET", f"/v1/jobs/{quote(job_id, safe='')}")
 
+    def health(self) -> dict[str, Any]:
+        """Return mode, policy, snapshot and hook as the service sees them."""
+        return self._ask("GET", "/healthz")
+
     def score(self, submission: dict[str, Any]) -> dict[str, Any]:
         """Return the answer that the hook gets for a submission."""
         return self._ask("POST", "/v1/score", json.dumps(submission))
@@ -52,7 +56,10 @@ class ServiceClient:
         try:
             connection.request(method, path, body)
             response = connection.getresponse()
-            answer = json.loads(response.read())
+            told = response.read()
+            if response.status == http.client.SERVICE_UNAVAILABLE and not told.startswith(b"{"):
+                raise ServiceError(f"{self._path}: the scoring service is busy; ask again", response.status)
+            answer = json.loads(told)
         except (OSError, http.client.HTTPException, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise ServiceError(f"{self._path}: the scoring service does not answer: {why}") from error

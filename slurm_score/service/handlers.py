@@ -1,5 +1,6 @@
 """What the service answers. Pure: a request, a snapshot, a policy and the time in; an answer out."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -7,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from slurm_score.advice import advise
 from slurm_score.errors import ParseError
 from slurm_score.explain import blocker, explain_job
 from slurm_score.factors import registry
@@ -23,7 +25,6 @@ from slurm_score.units import MINUTE_S
 Text = Annotated[str, Field(max_length=8192)]
 Number = Annotated[int, Field(ge=0, le=2**63)]
 
-MAX_ADVICE = 3
 MAX_DIGITS = 10
 
 
@@ -57,11 +58,13 @@ class ScoreRequest(BaseModel):
 class ScoreAnswer:
     """The first SiteFactor of a job, None to leave it alone, and lines for its user.
 
-    `reason` says why an answer is neutral or none, and is empty for a score.
+    `reason` says why an answer is neutral or none, and is empty for a score. `admin_comment` is
+    what the hook appends to the job's, empty for nothing.
     """
 
     site_factor: int | None
     advice: tuple[str, ...] = ()
+    admin_comment: str = ""
     reason: str = ""
     policy: str = ""
 
@@ -87,8 +90,9 @@ def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now
     if request.priority is not None:
         return neutral_answer("", policy, request)
     job = job_from_request(request, snapshot.cluster, now_s)
-    scores = score_queue(snapshot.queue((job,), now_s), policy)
-    return _answer(int(scores.site[0]), policy, request)
+    site = int(score_queue(snapshot.queue((job,), now_s), policy).site[0])
+    lines = advise(job, site, policy, snapshot.cluster, snapshot.demand, snapshot.run_times)
+    return _answer(site, policy, lines)
 
 
 def neutral_answer(reason: str, policy: Policy, request: ScoreRequest | None = None) -> ScoreAnswer:
@@ -97,10 +101,12 @@ def neutral_answer(reason: str, policy: Policy, request: ScoreRequest | None = N
     Held and pinned jobs are left alone here as well.
     """
     asked = request or ScoreRequest()
+    known = Job(job_id=0, qos=asked.qos or asked.default_qos or "", hints=parse_hints(asked.comment or ""))
+    lines = advise(known, 0, policy, Cluster(time_s=0.0), {}, {})
     if asked.priority is not None:
         why = "submitted held" if asked.priority == 0 else "submitted with its own priority"
-        return _answer(None, policy, asked, why)
-    return _answer(neutral_site(policy), policy, asked, reason)
+        return _answer(None, policy, lines, why)
+    return _answer(neutral_site(policy), policy, lines, reason)
 
 
 def job_from_request(request: ScoreRequest, cluster: Cluster, now_s: float) -> Job:
@@ -170,6 +176,14 @@ def explain(scored: Scored, i: int) -> dict[str, Any]:
     return asdict(explain_job(scored.queue, scored.scores, scored.snapshot.policy, i))
 
 
+def dump_jobs(scored: Scored) -> bytes:
+    """Return `list_jobs` as JSON, made row by row: one long call would keep other threads waiting."""
+    told = list_jobs(scored)
+    rows = told.pop("jobs")
+    head = json.dumps(told, allow_nan=False).removesuffix("}")
+    return f'{head}, "jobs": [{",".join(json.dumps(row, allow_nan=False) for row in rows)}]}}'.encode()
+
+
 def _row(queue: Queue, scores: Scores, i: int) -> dict[str, Any]:
     job = queue.jobs[i]
     return {
@@ -195,15 +209,18 @@ def _by_name(scores: Scores, values: Any) -> Mapping[str, float]:
     return dict(zip(scores.names, values.tolist(), strict=True))
 
 
-def _answer(site: int | None, policy: Policy, request: ScoreRequest, reason: str = "") -> ScoreAnswer:
+def _answer(site: int | None, policy: Policy, advice: tuple[str, ...], reason: str = "") -> ScoreAnswer:
     """What the mode allows of an answer: nothing in observe, words in advise, the number in enforce."""
-    advice: tuple[str, ...] = ()
-    if policy.mode is not Mode.OBSERVE:
-        problems = parse_hints(request.comment or "").problems
-        advice = tuple(f"slurm-score: {problem}" for problem in problems[:MAX_ADVICE])
     if policy.mode is not Mode.ENFORCE:
         site, reason = None, reason or f"mode is {policy.mode}"
-    return ScoreAnswer(site_factor=site, advice=advice, reason=reason, policy=policy.hash)
+    noted = policy.admin_comment and site is not None
+    return ScoreAnswer(
+        site_factor=site,
+        advice=() if policy.mode is Mode.OBSERVE else advice,
+        admin_comment=f"slurm-score:site={site},policy={policy.hash}" if noted else "",
+        reason=reason,
+        policy=policy.hash,
+    )
 
 
 def _limit_s(minutes: int | str | None) -> float | None:

@@ -7,11 +7,22 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from slurm_score.errors import PolicyError
+from slurm_score.policy import parse_policy
+
 from .harness import Cluster, Result, wait_for
 
 POLICY_PATH = "/etc/slurm/slurm-score.yaml"
 HOOK_PATH = "/etc/slurm/job_submit.lua"
 OPERATOR = "scoreop"
+ASK_HEALTH = """
+import http.client, socket
+connection = http.client.HTTPConnection("localhost")
+connection.sock = socket.socket(socket.AF_UNIX)
+connection.sock.connect("/run/slurm-score/slurm-score.sock")
+connection.request("GET", "/healthz")
+print(connection.getresponse().read().decode())
+"""
 
 
 @dataclass(frozen=True)
@@ -21,14 +32,28 @@ class Product:
     cluster: Cluster
 
     def set_policy(self, text: str) -> None:
-        """Replaces the policy file, as an admin's editor does."""
+        """Replaces the policy file, as an admin's editor does, and returns when the service has seen it."""
         self.cluster.write_file(POLICY_PATH, text)
+        try:
+            wanted = {"policy": parse_policy(text, POLICY_PATH).hash, "policy_error": ""}
+        except PolicyError as error:
+            wanted = {"policy_error": str(error)}
+        if self.health():
+            wait_for(lambda: wanted.items() <= self.health().items(), 30, f"the service has seen {wanted}")
+
+    def health(self) -> dict[str, Any]:
+        """Returns what the service says of itself; nothing where none runs."""
+        result = self.cluster.exec(["python3", "-c", ASK_HEALTH], check=False)
+        if "Refused" in result.stderr or "FileNotFound" in result.stderr:
+            return {}
+        answer: dict[str, Any] = json.loads(result.stdout)
+        return answer
 
     def replace_hook(self, text: str) -> None:
         """Replaces job_submit.lua so that the next submission runs it.
 
         slurmctld loads a script again only if its time stamp, in whole seconds, is later than that of
-        the last loading.
+        the script that it loaded last.
         """
         loaded_s = self.now_s()
         wait_for(lambda: self.now_s() > loaded_s, 10, "the clock's next second")

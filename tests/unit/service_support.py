@@ -1,4 +1,4 @@
-"""A running service on a unix socket in a temporary folder, and two ways to ask it."""
+"""A running service on two unix sockets in a temporary folder, and ways to ask it."""
 
 import http.client
 import socket
@@ -11,9 +11,10 @@ import pytest
 
 from slurm_score.inventory import gpu_pressure
 from slurm_score.policy import parse_policy
-from slurm_score.service.app import create_app
 from slurm_score.service.background import running_service
 from slurm_score.service.client import ServiceClient
+from slurm_score.service.server import Addresses
+from slurm_score.service.state import State
 from slurm_score.snapshot import Snapshot, write_snapshot
 from tests.unit.builders import NOW, make_cluster, make_gpu_job, make_job
 
@@ -27,10 +28,17 @@ JOBS = (
 
 @dataclass
 class Service:
-    """The running service: its files, its clock, and two ways to ask it."""
+    """The running service: its files, its clock, and ways to ask it."""
 
     folder: Path
     now_s: float = NOW
+    running: State | None = None
+
+    @property
+    def state(self) -> State:
+        """What the service answers from."""
+        assert self.running is not None
+        return self.running
 
     @property
     def policy(self) -> Path:
@@ -43,9 +51,19 @@ class Service:
         return self.folder / "snapshot.jsonl"
 
     @property
+    def addresses(self) -> Addresses:
+        """Where it listens."""
+        return Addresses(hook=self.folder / "hook", readers=self.folder / "readers")
+
+    @property
     def client(self) -> ServiceClient:
         """The client that the commands use."""
-        return ServiceClient(self.folder / "s")
+        return ServiceClient(self.addresses.readers)
+
+    def score(self, **submission: Any) -> dict[str, Any]:
+        """Return the answer that the hook gets for a submission, the newest files read."""
+        self.state.refresh()
+        return ServiceClient(self.addresses.hook).score(submission)
 
     def clock(self) -> float:
         """Return the service's time."""
@@ -61,12 +79,12 @@ class Service:
         )
 
     def ask(self, method: str, path: str, body: bytes = b"", *lines: str) -> tuple[int, str, str]:
-        """Return status, content type and body of one raw HTTP exchange."""
+        """Return status, content type and body of one raw HTTP exchange; the path tells the socket."""
         length = [] if any("chunked" in line for line in lines) else [f"Content-Length: {len(body)}"]
         head = "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", *length, *lines, "", ""])
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(30)
-            connection.connect(str(self.folder / "s"))
+            connection.connect(str(self.addresses.hook if path == "/v1/score" else self.addresses.readers))
             connection.sendall(head.encode() + body)
             response = http.client.HTTPResponse(connection)
             response.begin()
@@ -80,6 +98,6 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service = Service(tmp_path)
     service.policy.write_text(ENFORCE, encoding="utf-8")
     service.publish(*JOBS)
-    app = create_app(service.policy, service.snapshot, service.clock)
-    with running_service(app, tmp_path / "s"):
+    service.running = State(service.policy, service.snapshot, service.clock)
+    with running_service(service.running, service.addresses):
         yield service

@@ -9,7 +9,11 @@ import pytest
 
 from slurm_score.errors import PolicyError, ServiceError
 from slurm_score.policy import parse_policy
-from slurm_score.service.app import MAX_BODY, create_app
+from slurm_score.service.app import MAX_BODY
+from slurm_score.service.background import running_service
+from slurm_score.service.client import ServiceClient
+from slurm_score.service.server import Addresses
+from slurm_score.service.state import State
 from tests.unit import service_support
 from tests.unit.builders import NOW
 from tests.unit.service_support import ENFORCE, Service
@@ -23,9 +27,9 @@ service = service_support.service
 
 def test_hook_gets_its_score(service: Service) -> None:
     """QOS high, 30 min, 6 of 24 CPUs: 500 + 225 + 50."""
-    answer = service.client.score({"qos": "high", "time_limit_min": 30, "cpus_per_task": 6})
+    answer = service.score(qos="high", time_limit_min=30, cpus_per_task=6)
     policy = parse_policy(ENFORCE).hash
-    assert answer == {"site_factor": 775, "advice": [], "reason": "", "policy": policy}
+    assert answer == {"site_factor": 775, "advice": [], "admin_comment": "", "reason": "", "policy": policy}
 
 
 def test_one_connection_serves_many_jobs(service: Service) -> None:
@@ -34,7 +38,7 @@ def test_one_connection_serves_many_jobs(service: Service) -> None:
     request = b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
-        connection.connect(str(service.folder / "s"))
+        connection.connect(str(service.addresses.hook))
         for _ in range(3):
             connection.sendall(request)
             response = http.client.HTTPResponse(connection)
@@ -70,7 +74,7 @@ def test_request_that_cant_be_read_is_422_with_its_field(
 def test_client_tells_the_status_of_a_refusal(service: Service) -> None:
     """A ServiceError holds the HTTP status."""
     with pytest.raises(ServiceError, match="invalid request") as caught:
-        service.client.score({"min_nodes": "two"})
+        service.score(min_nodes="two")
     assert caught.value.status == 422
 
 
@@ -94,18 +98,22 @@ def test_body_of_64_kib_is_read(service: Service) -> None:
     assert service.ask("POST", "/v1/score", body)[0] == 200
 
 
-def test_missing_snapshot_gives_the_neutral_answer_with_the_reason(service: Service) -> None:
+def test_missing_snapshot_gives_the_neutral_answer_with_the_reason(tmp_path: Path) -> None:
     """The reprioritizer never ran: 450 / 2, and the sentence says what to start."""
-    service.snapshot.unlink()
-    with_reason = f"{service.snapshot}: no snapshot yet; is the reprioritizer running?"
-    answer = service.client.score({"qos": "high"})
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(ENFORCE, encoding="utf-8")
+    state = State(policy, tmp_path / "snapshot.jsonl")
+    addresses = Addresses(hook=tmp_path / "hook", readers=tmp_path / "readers")
+    with running_service(state, addresses):
+        answer = ServiceClient(addresses.hook).score({"qos": "high"})
+    with_reason = f"{tmp_path / 'snapshot.jsonl'}: no snapshot yet; is the reprioritizer running?"
     assert (answer["site_factor"], answer["reason"]) == (225, with_reason)
 
 
 def test_stale_snapshot_gives_the_neutral_answer_with_the_reason(service: Service) -> None:
     """The reprioritizer has stopped."""
     service.now_s = NOW + 301
-    answer = service.client.score({"qos": "high"})
+    answer = service.score(qos="high")
     assert (answer["site_factor"], answer["reason"]) == (225, "the snapshot is 301 s old")
 
 
@@ -113,8 +121,26 @@ def test_new_snapshot_is_used_at_once(service: Service) -> None:
     """No restart between cycles."""
     service.now_s = NOW + 301
     service.publish()
-    assert service.client.score({"qos": "high"})["reason"] == ""
+    assert service.score(qos="high")["reason"] == ""
     assert service.client.jobs()["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    ("address", "method", "path"),
+    [("hook", "GET", "/v1/jobs"), ("hook", "GET", "/metrics"), ("readers", "POST", "/v1/score")],
+)
+def test_each_socket_answers_its_own_questions_only(
+    service: Service, address: str, method: str, path: str
+) -> None:
+    """Who may read reports can't ask for scores in the hook's place, and the hook's socket tells no names."""
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.settimeout(30)
+    connection.sock.connect(str(getattr(service.addresses, address)))
+    connection.request(method, path, b"{}")
+    response = connection.getresponse()
+    assert (response.status, json.loads(response.read())) == (404, {"error": "Not Found"})
+    connection.close()
 
 
 # policy
@@ -123,7 +149,7 @@ def test_new_snapshot_is_used_at_once(service: Service) -> None:
 def test_edited_policy_is_in_force_at_once(service: Service) -> None:
     """The hash in the answers names it."""
     service.policy.write_text("mode: enforce\nfactors: {qos: {weight: 7}}\n", encoding="utf-8")
-    answer = service.client.score({"qos": "high"})
+    answer = service.score(qos="high")
     edited = parse_policy(service.policy.read_text(encoding="utf-8"))
     assert (answer["site_factor"], answer["policy"]) == (7, edited.hash)
     assert edited.hash != parse_policy(ENFORCE).hash
@@ -132,7 +158,7 @@ def test_edited_policy_is_in_force_at_once(service: Service) -> None:
 def test_broken_edit_keeps_the_former_policy(service: Service) -> None:
     """And /healthz says what is wrong with it."""
     service.policy.write_text("mode: enfroce\n", encoding="utf-8")
-    assert service.client.score({"qos": "high"})["policy"] == parse_policy(ENFORCE).hash
+    assert service.score(qos="high")["policy"] == parse_policy(ENFORCE).hash
     told = json.loads(service.ask("GET", "/healthz")[2])
     assert told["policy"] == parse_policy(ENFORCE).hash
     assert told["policy_error"].startswith(f"{service.policy}:1: mode: input should be 'observe'")
@@ -141,7 +167,7 @@ def test_broken_edit_keeps_the_former_policy(service: Service) -> None:
 def test_service_does_not_start_without_a_policy(tmp_path: Path) -> None:
     """Fail closed: there is no former one to keep."""
     with pytest.raises(PolicyError, match="can't read the policy"):
-        create_app(tmp_path / "missing.yaml", tmp_path / "snapshot.jsonl")
+        State(tmp_path / "missing.yaml", tmp_path / "snapshot.jsonl")
 
 
 # what is never told
@@ -153,6 +179,7 @@ def test_service_does_not_start_without_a_policy(tmp_path: Path) -> None:
         ("GET", "/", 404),
         ("GET", "/v1/nothing", 404),
         ("GET", "/v1/score", 405),
+        ("POST", "/v1/score/x", 404),
         ("POST", "/v1/jobs", 405),
         ("DELETE", "/v1/jobs/9", 405),
     ],

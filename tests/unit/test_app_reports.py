@@ -1,11 +1,17 @@
 """slurm_score/service/app.py: jobs, health and metrics, over a real unix socket."""
 
+import contextlib
 import json
+import socket
+import time
 
 import pytest
 
+from slurm_score import __version__
 from slurm_score.errors import ServiceError
 from slurm_score.policy import parse_policy
+from slurm_score.service.server import MAX_CONNECTIONS
+from slurm_score.service.state import MAX_REPORTS
 from tests.unit import service_support
 from tests.unit.builders import NOW
 from tests.unit.service_support import ENFORCE, Service
@@ -72,28 +78,88 @@ def test_health_tells_mode_policy_and_age(service: Service) -> None:
     """Always 200 while the service runs, with or without a snapshot."""
     service.now_s = NOW + 12
     status, _, text = service.ask("GET", "/healthz")
-    healthy = {"mode": "enforce", "policy": parse_policy(ENFORCE).hash, "policy_error": ""}
-    assert (status, json.loads(text)) == (200, healthy | {"snapshot_age_s": 12.0})
+    healthy: dict[str, object] = {
+        "version": __version__,
+        "mode": "enforce",
+        "policy": parse_policy(ENFORCE).hash,
+    }
+    healthy |= {"policy_error": "", "snapshot_age_s": 12.0, "snapshot_error": ""}
+    nobody = {"last_s": None, "version": "", "lua": "", "loaded_s": None}
+    assert (status, json.loads(text)) == (200, healthy | {"hook": nobody})
 
 
-def test_health_without_a_snapshot_has_no_age(service: Service) -> None:
-    """Null, not an error."""
-    service.snapshot.unlink()
-    status, _, text = service.ask("GET", "/healthz")
-    assert (status, json.loads(text)["snapshot_age_s"]) == (200, None)
+def test_health_names_the_hook_that_asked_last(service: Service) -> None:
+    """By its User-Agent: which version, on which Lua, loaded when; other clients aren't the hook."""
+    service.now_s = NOW + 3
+    agent = "User-Agent: slurm_score.lua/0.1.0 (Lua 5.1; loaded 1700000001)"
+    service.ask("POST", "/v1/score", b"{}", agent)
+    service.ask("POST", "/v1/score", b"{}", "User-Agent: curl/8")
+    told = json.loads(service.ask("GET", "/healthz")[2])["hook"]
+    assert told == {"last_s": NOW + 3, "version": "0.1.0", "lua": "5.1", "loaded_s": 1700000001}
+    assert counter(service, "slurm_score_hook_last_seconds") == NOW + 3
+
+
+def test_health_tells_of_a_snapshot_that_cant_be_read(service: Service) -> None:
+    """The one before stays in force, so there is an age, and the sentence beside it."""
+    service.snapshot.write_bytes(b"garbage")
+    service.state.refresh()
+    told = json.loads(service.ask("GET", "/healthz")[2])
+    assert (told["snapshot_age_s"], "not a snapshot" in told["snapshot_error"]) == (0.0, True)
+
+
+def test_reports_beyond_the_limit_are_turned_away(service: Service) -> None:
+    """503 at once, with the time to ask again: the service doesn't queue work that nobody waits for."""
+    service.state.reports = MAX_REPORTS
+    status, _, text = service.ask("GET", "/v1/jobs")
+    assert (status, json.loads(text)) == (503, {"error": "4 reports are being made; ask again"})
+    assert counter(service, "slurm_score_reports_shed_total") == 1
+    service.state.reports = 0
+    assert service.ask("GET", "/v1/jobs")[0] == 200
+    assert service.state.reports == 0
+
+
+def test_connections_beyond_the_limit_are_turned_away(service: Service) -> None:
+    """And the hook's socket has a limit of its own, which readers can't use up."""
+    with contextlib.ExitStack() as held:
+        for _ in range(MAX_CONNECTIONS):
+            connection = held.enter_context(socket.socket(socket.AF_UNIX))
+            connection.connect(str(service.addresses.readers))
+        with pytest.raises(ServiceError, match="the scoring service is busy; ask again") as caught:
+            service.client.jobs()
+        assert caught.value.status == 503
+        assert service.score(qos="high")["reason"] == ""
+
+
+def test_fault_of_ours_is_one_line_to_the_client(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The traceback stands in the log, where an admin looks for it."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("secret")
+
+    monkeypatch.setattr("slurm_score.service.handlers.score_new_job", broken)
+    status, _, text = service.ask("POST", "/v1/score", b"{}")
+    assert (status, json.loads(text)) == (500, {"error": "internal error: KeyError"})
+    deadline = time.monotonic() + 30
+    while "KeyError: 'secret'" not in caplog.text:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_metrics_count_answers_by_outcome(service: Service) -> None:
-    """Scored, neutral and invalid, in Prometheus' text format."""
-    service.client.score({"qos": "high"})
+    """In Prometheus' text format."""
+    service.score(qos="high")
     service.ask("POST", "/v1/score", b"not JSON")
+    service.ask("POST", "/v1/score", b"x" * 70_000)
+    service.score(priority=0)
     service.now_s = NOW + 301
-    service.client.score({})
-    service.client.score({})
-    outcomes = ("scored", "invalid", "neutral")
+    service.score()
+    service.score()
+    outcomes = ("scored", "invalid", "too_large", "none", "neutral")
     names = [f'slurm_score_answers_total{{outcome="{outcome}"}}' for outcome in outcomes]
-    assert [counter(service, name) for name in names] == [1, 1, 2]
-    assert counter(service, "slurm_score_answer_seconds_count") == 4
+    assert [counter(service, name) for name in names] == [1, 1, 1, 1, 2]
+    assert counter(service, "slurm_score_answer_seconds_count") == 6
     assert counter(service, "slurm_score_snapshot_age_seconds") == 301
 
 
@@ -101,6 +167,7 @@ def test_metrics_name_the_policy_in_force_only(service: Service) -> None:
     """One series, whatever policies there were before."""
     service.ask("GET", "/metrics")
     service.policy.write_text("mode: advise\n", encoding="utf-8")
+    service.state.refresh()
     series = [
         line
         for line in service.ask("GET", "/metrics")[2].splitlines()

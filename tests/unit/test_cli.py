@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from slurm_score.cli import SUBCOMMANDS, main
 from slurm_score.cli.reprioritize import open_gateway
 from slurm_score.cli.sscore import main as sscore
-from slurm_score.service.app import create_app
 from slurm_score.service.background import running_service
+from slurm_score.service.server import Addresses
+from slurm_score.service.state import State
 from slurm_score.snapshot import Snapshot, write_snapshot
 
 from .builders import NOW, make_cluster, make_gpu_job, make_job, make_policy
@@ -31,8 +32,9 @@ def socket(tmp_path: Path) -> Iterator[str]:
     snapshot, policy = tmp_path / "snapshot.jsonl", tmp_path / "policy.yaml"
     write_snapshot(snapshot, Snapshot(policy=make_policy(), cluster=make_cluster(), jobs=jobs))
     policy.write_text("mode: observe\n")
-    with running_service(create_app(policy, snapshot, lambda: NOW), tmp_path / "score.sock"):
-        yield str(tmp_path / "score.sock")
+    addresses = Addresses(hook=tmp_path / "hook.sock", readers=tmp_path / "score.sock")
+    with running_service(State(policy, snapshot, lambda: NOW), addresses):
+        yield str(addresses.readers)
 
 
 def test_sscore_prints_the_jobs_that_could_start_best_first(socket: str) -> None:

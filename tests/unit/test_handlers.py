@@ -70,6 +70,24 @@ def test_observe_and_advise_set_nothing(mode: Mode, advice: tuple[str, ...]) -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("mode", "fields", "noted"),
+    [
+        (Mode.ENFORCE, {"time_limit_min": 30}, True),
+        (Mode.ENFORCE, {"priority": 0}, False),
+        (Mode.ADVISE, {"time_limit_min": 30}, False),
+        (Mode.OBSERVE, {"time_limit_min": 30}, False),
+    ],
+)
+def test_note_goes_with_the_first_score_only(mode: Mode, fields: dict[str, int], noted: bool) -> None:
+    """admin_comment is written to Slurm: outside enforce, and without a score, there is none."""
+    policy = make_policy(mode=mode, admin_comment=True)
+    answer = ask(policy, **fields)
+    note = f"slurm-score:site={answer.site_factor},policy={policy.hash}"
+    assert answer.admin_comment == (note if noted else "")
+    assert ask(make_policy(mode=mode), **fields).admin_comment == ""
+
+
 def test_ignored_hint_is_told_in_enforce_too() -> None:
     """The job is scored without it."""
     answer = ask(comment="score: est=soon", time_limit_min=30)

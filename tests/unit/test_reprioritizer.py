@@ -16,7 +16,7 @@ from slurm_score.errors import (
     UnsuitableSlurmError,
     WriteRefusedError,
 )
-from slurm_score.factors.wait import WaitParams, job_wait_s
+from slurm_score.factors.wait import WaitParams, waits_s
 from slurm_score.gres import GpuCount
 from slurm_score.model import Cluster, Job, Node, Partition, PastRun, SlurmConfig
 from slurm_score.policy import Mode, Policy, parse_policy
@@ -249,9 +249,10 @@ def test_a_preempted_job_keeps_its_wait_across_a_restart_of_ours(tmp_path: Path)
     _reprioritizer(slurm, tmp_path).cycle()
     slurm.accounting_fails = CommandFailedError("slurmdbd is down")
     _reprioritizer(slurm, tmp_path).cycle()
-    job = next(job for job in read_snapshot(tmp_path / "snapshot.jsonl").jobs if job.job_id == job_id)
-    assert job.past_runs == (PastRun("PREEMPTED", 3600.0),)
-    assert job_wait_s(job, slurm.now_s, WaitParams().keep_after) == 3600.0
+    queue = read_snapshot(tmp_path / "snapshot.jsonl").queue(now_s=slurm.now_s)
+    i = next(i for i, job in enumerate(queue.jobs) if job.job_id == job_id)
+    assert queue.jobs[i].past_runs == (PastRun("PREEMPTED", 3600.0),)
+    assert waits_s(queue, WaitParams())[i] == 3600.0
 
 
 def test_without_accounting_a_requeued_job_waits_anew_and_it_is_said_once(

@@ -14,7 +14,7 @@ import pytest
 from slurm_score.errors import SnapshotError
 from slurm_score.gres import GpuCount, gpu_request
 from slurm_score.hints import parse_hints
-from slurm_score.model import Cluster, Node, Partition, PastRun, SlurmConfig
+from slurm_score.model import Cluster, Node, Partition, PastRun, RunTimes, SlurmConfig
 from slurm_score.policy import parse_policy
 from slurm_score.snapshot import FORMAT, Snapshot, read_snapshot, write_snapshot
 from tests.unit.builders import NOW, make_cluster, make_job
@@ -39,6 +39,8 @@ FULL = Snapshot(
         qos={"normal": 0, "high": 1000},
     ),
     pressure={"a100": 1.5, "v100": math.inf},
+    demand={"a100": ((900, 4), (3, 1))},
+    run_times={"zoë": RunTimes(7, 1.5)},
     jobs=(
         make_job(
             9,
@@ -57,6 +59,9 @@ FULL = Snapshot(
         make_job(11, state="RUNNING", start_s=NOW),
     ),
 )
+
+
+LINES = 1 + len(FULL.cluster.nodes) + len(FULL.jobs)
 
 
 @pytest.fixture
@@ -79,8 +84,8 @@ def test_snapshot_is_read_back_as_it_was_written(path: Path) -> None:
     assert read_snapshot(path).policy.hash == FULL.policy.hash
 
 
-def test_header_alone_is_enough_to_score_a_new_job(path: Path) -> None:
-    """The service reads one line, however long the queue is: broken job lines don't matter to it."""
+def test_header_and_nodes_are_enough_to_score_a_new_job(path: Path) -> None:
+    """The service reads no more, however long the queue is: broken job lines don't matter to it."""
     write_snapshot(path, FULL)
     with path.open("ab") as file:
         file.write(b"not a job\n")
@@ -88,10 +93,10 @@ def test_header_alone_is_enough_to_score_a_new_job(path: Path) -> None:
     assert reason(path) == f"{path}: not a snapshot of this release: 1 faults"
 
 
-def test_one_line_holds_the_header_and_one_each_job(path: Path) -> None:
+def test_one_line_holds_the_header_and_one_each_node_and_job(path: Path) -> None:
     """A job's own newline can't break the file."""
     write_snapshot(path, FULL)
-    assert len(path.read_bytes().split(b"\n")) == 1 + len(FULL.jobs) + 1
+    assert len(path.read_bytes().split(b"\n")) == LINES + 1
 
 
 def test_snapshot_is_for_owner_and_group_only(path: Path) -> None:
@@ -110,7 +115,7 @@ def test_no_reader_sees_half_a_snapshot(path: Path) -> None:
     write_snapshot(path, FULL)
     with path.open("rb") as old:
         write_snapshot(path, replace(FULL, jobs=()))
-        assert len(old.read().splitlines()) == 1 + len(FULL.jobs)
+        assert len(old.read().splitlines()) == LINES
     assert read_snapshot(path).jobs == ()
 
 
@@ -179,7 +184,7 @@ def test_snapshot_of_another_format_is_named(path: Path) -> None:
     changed = json.loads(header)
     changed[0]["format"] = FORMAT + 1
     path.write_bytes(b"\n".join([json.dumps(changed).encode(), *jobs]))
-    assert reason(path) == f"{path}: a snapshot of format 2, got by a reader of format 1"
+    assert reason(path) == f"{path}: a snapshot of format {FORMAT + 1}, got by a reader of format {FORMAT}"
 
 
 def test_snapshot_with_a_policy_that_does_not_fit_is_named(path: Path) -> None:

@@ -1,0 +1,117 @@
+"""What the service answers from: two watched files, a clock, and the numbers that /metrics shows."""
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from slurm_score import inventory
+from slurm_score.errors import SnapshotError
+from slurm_score.snapshot import Snapshot, read_snapshot
+from slurm_score.watch import Watched, read_policy
+
+BUCKETS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+MAX_REPORTS = 4
+"""Reports that are being made or wait their turn; more are turned away."""
+
+_HOOK = re.compile(
+    r"slurm_score\.lua/(?P<version>\S{1,20}) \(Lua (?P<lua>5\.\d)[^;]{0,10}; loaded (?P<s>\d{1,12})\)"
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HookSeen:
+    """The hook that asked last: when, its version and Lua, when slurmctld loaded it (s since the epoch)."""
+
+    last_s: float | None = None
+    version: str = ""
+    lua: str = ""
+    loaded_s: int | None = None
+
+
+class Metrics:
+    """The numbers that /metrics shows."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.seconds = Histogram(
+            "slurm_score_answer_seconds", "Time to answer the hook", buckets=BUCKETS, registry=self.registry
+        )
+        self.answers = Counter(
+            "slurm_score_answers", "Answers to the hook, by outcome", ["outcome"], registry=self.registry
+        )
+        self.shed = Counter(
+            "slurm_score_reports_shed", "Reports turned away, too many at once", registry=self.registry
+        )
+        self.age = Gauge("slurm_score_snapshot_age_seconds", "Age of the snapshot", registry=self.registry)
+        self.hook = Gauge("slurm_score_hook_last_seconds", "When the hook asked last", registry=self.registry)
+        self.policy = Gauge("slurm_score_policy", "Policy in force", ["hash", "mode"], registry=self.registry)
+
+
+class State:
+    """What both applications share. `refresh` reads the files; the answers to the hook never touch them.
+
+    `new_worker` makes what reports are made in; a thread will do where nobody submits meanwhile.
+
+    Raises:
+        PolicyError: the policy can't be read at the start.
+    """
+
+    def __init__(
+        self,
+        policy: Path,
+        snapshot: Path,
+        clock: Callable[[], float] = time.time,
+        new_worker: Callable[[], Executor] = partial(ThreadPoolExecutor, 1),  # noqa: B008 - makes nothing yet
+    ) -> None:
+        self.policy = Watched(policy, read_policy)
+        self.snapshot = Watched(snapshot, _read_for_hook)
+        self.clock = clock
+        self.metrics = Metrics()
+        self.hook = HookSeen()
+        self.reports = 0
+        self.new_worker = new_worker
+        self.worker = new_worker()
+        self.policy.current()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look whether the files changed and read those that did; for a thread beside the answers."""
+        self.policy.current()
+        try:
+            self.snapshot.current()
+        except SnapshotError as error:
+            log.debug("%s", error)  # the answers say so as well
+
+    def close(self) -> None:
+        """End the worker; what it has begun is finished."""
+        self.worker.shutdown(cancel_futures=True)
+
+    def age_s(self) -> float | None:
+        """Return the snapshot's age in s, None where there is none."""
+        try:
+            return self.clock() - self.snapshot.latest().cluster.time_s
+        except SnapshotError:
+            return None
+
+    def saw_hook(self, user_agent: str) -> None:
+        """Remember who asked, if it was the hook."""
+        match = _HOOK.fullmatch(user_agent)
+        if match:
+            self.hook = HookSeen(self.clock(), match["version"], match["lua"], int(match["s"]))
+
+
+def _read_for_hook(path: Path) -> Snapshot:
+    """A snapshot without its jobs, the GPUs of each partition counted beforehand."""
+    snapshot = read_snapshot(path, with_jobs=False)
+    for partition in snapshot.cluster.partitions:
+        inventory.supply((partition,), snapshot.cluster)
+    return snapshot
