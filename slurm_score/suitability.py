@@ -23,27 +23,37 @@ def require_suitable(config: SlurmConfig, policy: Policy) -> None:
         UnsuitableSlurmError: SiteFactor has no effect here; or, in enforce, a plugin overwrites it,
             the cap is too low for the guard, or Slurm still weighs what the policy says we replace.
     """
+    for sentence in obstacles(config, policy).values():
+        raise UnsuitableSlurmError(sentence)
+
+
+def obstacles(config: SlurmConfig, policy: Policy) -> dict[str, str]:
+    """Return why a cycle may not go on, one sentence for each matter; empty if it may."""
+    found: dict[str, str] = {}
     if config.priority_type != "priority/multifactor":
-        raise UnsuitableSlurmError(
+        found["priority type"] = (
             f"{config.priority_type}: SiteFactor has no effect; PriorityType=priority/multifactor is needed"
         )
     if policy.mode is not Mode.ENFORCE:
-        return
+        return found
     if config.site_factor_plugin:
         plugin = config.site_factor_plugin
-        raise UnsuitableSlurmError(f"PrioritySiteFactorPlugin={plugin} would overwrite what we set; unset it")
+        found["site factor plugin"] = (
+            f"PrioritySiteFactorPlugin={plugin} would overwrite what we set; unset it"
+        )
     needed = policy.total_weight + config.priority_range + GUARD_ROOM
     if needed > policy.cap:
-        raise UnsuitableSlurmError(
+        found["cap"] = (
             f"cap {policy.cap} leaves the guard tier no room above our weights ({policy.total_weight}) and "
             f"Slurm's own ({config.priority_range}); set cap to {needed} or more"
         )
     doubled = counted_twice(config, policy)
     if policy.slurm_factors == "replace" and doubled:
-        raise UnsuitableSlurmError(
+        found["weights"] = (
             f"the policy says slurm_factors: replace, but Slurm still has {', '.join(doubled)}; "
             "set them to 0 or say complement"
         )
+    return found
 
 
 def require_right_to_write(identity: Identity, config: SlurmConfig) -> None:
@@ -61,27 +71,39 @@ def require_right_to_write(identity: Identity, config: SlurmConfig) -> None:
 
 def remarks(config: SlurmConfig, identity: Identity, policy: Policy) -> tuple[str, ...]:
     """Return what an admin should know of this Slurm, one sentence each; nothing of it stops a cycle."""
+    return tuple(remarks_by_matter(config, identity, policy).values())
+
+
+def remarks_by_matter(config: SlurmConfig, identity: Identity, policy: Policy) -> dict[str, str]:
+    """Return the remarks, each under what it is about."""
     doubled = counted_twice(config, policy)
     exempt = identity.user in {"root", config.slurm_user}
     twice = f"counted twice, by Slurm and by us (slurm_factors: {policy.slurm_factors})"
     found = {
-        f"{twice}: {', '.join(doubled)}": bool(doubled),
-        f"PrioritySiteFactorPlugin={config.site_factor_plugin} would overwrite what enforce sets": (
-            bool(config.site_factor_plugin)
+        "weights": (f"{twice}: {', '.join(doubled)}", bool(doubled)),
+        "site factor plugin": (
+            f"PrioritySiteFactorPlugin={config.site_factor_plugin} would overwrite what enforce sets",
+            bool(config.site_factor_plugin),
         ),
-        "PriorityFlags=INCR_ONLY: a job in several partitions keeps its highest SiteFactor": (
-            "INCR_ONLY" in config.priority_flags
+        "priority flags": (
+            "PriorityFlags=INCR_ONLY: a job in several partitions keeps its highest SiteFactor",
+            "INCR_ONLY" in config.priority_flags,
         ),
-        "SchedulerParameters lacks bf_continue: updates can end a backfill cycle before its time": (
-            not config.backfill_continues
+        "backfill": (
+            "SchedulerParameters lacks bf_continue: updates can end a backfill cycle before its time",
+            not config.backfill_continues,
         ),
-        f"SlurmctldParameters has rl_enable: user {identity.user} gets about two updates a second; "
-        f"{config.slurm_user} and root are exempt": config.rate_limited and not exempt,
-        f"backup controllers ({', '.join(config.controllers[1:])}): run one reprioritizer only": (
-            len(config.controllers) > 1
+        "rate limit": (
+            f"SlurmctldParameters has rl_enable: user {identity.user} gets about two updates a second; "
+            f"{config.slurm_user} and root are exempt",
+            config.rate_limited and not exempt,
+        ),
+        "backups": (
+            f"backup controllers ({', '.join(config.controllers[1:])}): run one reprioritizer only",
+            len(config.controllers) > 1,
         ),
     }
-    return tuple(sentence for sentence, applies in found.items() if applies)
+    return {matter: sentence for matter, (sentence, applies) in found.items() if applies}
 
 
 def counted_twice(config: SlurmConfig, policy: Policy) -> tuple[str, ...]:

@@ -10,18 +10,20 @@ PACKAGE = Path(__file__).parents[2] / "slurm_score"
 ARROW = (
     ("errors", "units", "gres", "jobid", "hints", "hosts", "nodestate"),
     ("model",),
-    ("inventory",),
+    ("columns", "inventory"),
     ("factors",),
     ("policy",),
     ("score",),
-    ("plan", "explain"),
-    ("predict", "slurm", "service", "snapshot", "watch", "sim", "report"),
-    ("suitability", "reprioritizer"),
+    ("plan", "explain", "advice"),
+    ("predict", "slurm", "service", "snapshot", "watch", "hookfile", "sim", "report"),
+    ("suitability", "run_times", "reprioritizer"),
+    ("checks",),
+    ("gather",),
     ("demo", "cli"),
 )
 """Parts of the package from left to right: each imports its own group and those to the left of it."""
 
-PURE = frozenset(part for group in ARROW[:7] for part in group)
+PURE = frozenset(part for group in ARROW[:7] for part in group) | {"suitability", "checks"}
 IMPURE = frozenset({"datetime", "os", "pathlib", "random", "secrets", "socket", "subprocess", "time"})
 ENDINGS = frozenset(
     {"print", "sys.stdout.write", "click.echo", "exit", "quit", "sys.exit", "os._exit", "SystemExit"}
