@@ -1,7 +1,7 @@
 -- slurm_score: the first score of a job and advice to its user, asked of the scoring service at submission.
 --
 --   local score = require("slurm_score")
---   score.setup({ socket = "/run/slurm-score/slurm-score.sock" })
+--   score.setup({ socket = "/run/slurm-score/hook.sock" })
 --   score.submit(job_desc, part_list, submit_uid)           -- always returns slurm.SUCCESS
 --   score.modify(job_desc, job_rec, part_list, modify_uid)  -- the same, and does nothing else
 --
@@ -11,20 +11,22 @@
 
 local http = require("slurm_score_http")
 local json = require("slurm_score_json")
+local request = require("slurm_score_request")
 
 local M = { VERSION = "0.1.0" }
 
 -- Submissions so far, by outcome; those that found the breaker open are only in `resting`.
 M.counts = { scored = 0, neutral = 0, refused = 0, failed = 0, resting = 0 }
 
+local OUTCOMES = { "scored", "neutral", "refused", "failed", "resting" } -- in the order of the log
 local MAX_SITE_FACTOR = 2147483645 -- the largest that Slurm keeps; more wraps around or means "unset"
-local NO_VAL16, NO_VAL, INFINITE = 0xfffe, 0xfffffffe, 0xffffffff -- slurm/slurm.h
-local MAX_TEXT = 4096 -- bytes of one field of the request
 local MAX_ADVICE_LINES, MAX_LINE = 3, 500 -- lines, bytes
+local MAX_ADMIN_COMMENT = 1000 -- bytes, with what stood there before
 local LOG_EVERY_S = 60
+local USER_AGENT = string.format("slurm_score.lua/%s (%s; loaded %.0f)", M.VERSION, _VERSION, os.time())
 
 local options = {
-  socket = "/run/slurm-score/slurm-score.sock",
+  socket = "/run/slurm-score/hook.sock",
   path = "/v1/score",
   deadline_s = 0.02,
   max_reply = 16384, -- bytes of the body; parsing so many takes 2.5 ms, on top of the deadline
@@ -44,114 +46,44 @@ local RANGES = {
 
 local is_set_up = false
 local failures_in_a_row, resting_since = 0, nil -- the breaker
-local logged = {} -- kind of line -> { at = when the last one was written, unsaid = how many since }
+local is_unsaid_recovery = false -- the service answers again, and the log doesn't have it yet
+local logged_at = nil -- when the last line about a submission was written
 
 -- Log -------------------------------------------------------------------------------------------------------
 
--- One line fit for a terminal or a log: UTF-8, no control characters (ASCII's and Unicode's C1).
+-- Fit for a terminal or a log: UTF-8, no control characters (ASCII's and Unicode's C1).
+local function clean(text)
+  return (json.clean_utf8(tostring(text)):gsub("[%z\1-\31\127]", " "):gsub("\194[\128-\159]", " "))
+end
+
 local function clean_line(text)
-  local line = json.clean_utf8(tostring(text)):gsub("[%z\1-\31\127]", " "):gsub("\194[\128-\159]", " ")
-  return json.cut(line, MAX_LINE)
+  return json.cut(clean(text), MAX_LINE)
 end
 
-local function log(level, text)
-  pcall(slurm["log_" .. level], "%s", "slurm_score: " .. clean_line(text))
+local function log(level, text, ending)
+  pcall(slurm["log_" .. level], "%s", "slurm_score: " .. clean_line(text) .. (ending or ""))
 end
 
--- At most one line a minute of each kind; the next one says how many were left out.
-local function log_seldom(kind, level, text)
-  local now, last = http.gettime(), logged[kind]
-  local since_s = last and now - last.at
+-- How many submissions ended in which way since the module was loaded.
+local function tally()
+  local parts = {}
+  for i, outcome in ipairs(OUTCOMES) do
+    parts[i] = outcome .. "=" .. string.format("%.0f", M.counts[outcome])
+  end
+  return " [" .. table.concat(parts, " ") .. "]"
+end
+
+-- At most one line a minute about submissions, whatever it says; its tally has what the others would have said.
+-- Whether it was written.
+local function log_seldom(level, text, ending)
+  local now = http.gettime()
+  local since_s = logged_at and now - logged_at
   if since_s and since_s >= 0 and since_s < LOG_EVERY_S then -- below 0: the clock was set back
-    last.unsaid = last.unsaid + 1
-    return
+    return false
   end
-  if last and last.unsaid > 0 then
-    text = text .. " (and " .. string.format("%.0f", last.unsaid) .. " more since the last such line)"
-  end
-  logged[kind] = { at = now, unsaid = 0 }
-  log(level, text)
-end
-
--- Request ---------------------------------------------------------------------------------------------------
-
-local function text(value)
-  return type(value) == "string" and json.quote(json.cut(value, MAX_TEXT)) or "null"
-end
-
--- From Lua 5.3 on slurmctld's numbers are floats: "%.0f" prints them whole on every Lua.
-local function whole(value, unset)
-  local set = type(value) == "number" and value % 1 == 0 and value >= 0 and value < unset
-  return set and string.format("%.0f", value) or "null"
-end
-
-local function count(value)
-  return whole(value, NO_VAL)
-end
-
-local function count16(value)
-  return whole(value, NO_VAL16)
-end
-
-local function minutes(value)
-  return value == INFINITE and '"UNLIMITED"' or whole(value, NO_VAL)
-end
-
-local function epoch(value) -- 0: the user gave none
-  return value == 0 and "null" or whole(value, 2 ^ 53)
-end
-
--- Key in the request, how it is written, field of job_desc, that field's other name.
--- What "unset" is goes by the C type: 65534 tasks are a request, 65534 CPUs for each task are NO_VAL16.
-local FIELDS = {
-  { "user", text, "user_name" },
-  { "account", text, "account" },
-  { "default_account", text, "default_account" },
-  { "qos", text, "qos" },
-  { "default_qos", text, "default_qos" },
-  { "partition", text, "partition" },
-  { "reservation", text, "reservation" },
-  { "name", text, "name" },
-  { "comment", text, "comment" },
-  { "features", text, "features" },
-  { "array", text, "array_inx" },
-  { "priority", count, "priority" },
-  { "time_limit_min", minutes, "time_limit" },
-  { "time_min_min", minutes, "time_min" },
-  { "begin_time", epoch, "begin_time" },
-  { "min_nodes", count, "min_nodes" },
-  { "max_nodes", count, "max_nodes" },
-  { "min_cpus", count, "min_cpus" },
-  { "num_tasks", count, "num_tasks" },
-  { "cpus_per_task", count16, "cpus_per_task" },
-  { "ntasks_per_node", count16, "ntasks_per_node" },
-  { "tres_per_job", text, "tres_per_job" },
-  { "tres_per_node", text, "tres_per_node", "gres" },
-  { "tres_per_socket", text, "tres_per_socket" },
-  { "tres_per_task", text, "tres_per_task" },
-  { "cpus_per_tres", text, "cpus_per_tres" },
-  { "het_job_offset", count, "het_job_offset" },
-}
-
-local function index(object, key)
-  return object[key]
-end
-
--- A field of job_desc; nil where this release of Slurm doesn't know it.
-local function read_field(job_desc, name, other_name)
-  local is_known, value = pcall(index, job_desc, name)
-  if is_known and value ~= nil then
-    return value
-  end
-  return other_name and read_field(job_desc, other_name)
-end
-
-local function build_request(job_desc, submit_uid)
-  local members = { '"uid":' .. count(submit_uid) }
-  for i, field in ipairs(FIELDS) do
-    members[i + 1] = '"' .. field[1] .. '":' .. field[2](read_field(job_desc, field[3], field[4]))
-  end
-  return "{" .. table.concat(members, ",") .. "}"
+  logged_at = now
+  log(level, text, (ending or "") .. tally())
+  return true
 end
 
 -- Outcome ---------------------------------------------------------------------------------------------------
@@ -162,37 +94,41 @@ local function is_resting()
 end
 
 local function note_failure(why)
-  http.hang_up()
   M.counts.failed = M.counts.failed + 1
   failures_in_a_row = failures_in_a_row + 1
-  log_seldom("failed", "error", "no score: " .. tostring(why))
+  local ending = ""
   if failures_in_a_row >= options.breaker_failures then
     resting_since = http.gettime()
-    local pause = string.format("%.0f s", options.breaker_pause_s)
-    log_seldom("resting", "error", "too many failures in a row, nobody is asked for " .. pause)
+    ending = string.format("; nobody is asked for %.0f s", options.breaker_pause_s)
   end
+  http.hang_up()
+  log_seldom("error", "no score: " .. tostring(why), ending)
 end
 
 local function note_success()
-  if resting_since then
-    log_seldom("recovered", "info", "the service answers again")
-  end
+  is_unsaid_recovery = is_unsaid_recovery or resting_since ~= nil
   failures_in_a_row, resting_since = 0, nil
+  if is_unsaid_recovery and log_seldom("info", "the service answers again") then
+    is_unsaid_recovery = false
+  end
 end
 
+-- Whether the answer is one: a site_factor that Slurm can keep, which is written, or none.
 local function apply_site_factor(job_desc, site_factor, reason)
   if site_factor == nil or site_factor == json.NULL then
     M.counts.neutral = M.counts.neutral + 1
     if type(reason) == "string" then
-      log_seldom("neutral", "info", "neutral score: " .. reason)
+      log_seldom("info", "neutral score: " .. reason)
     end
+    return true
   elseif type(site_factor) == "number" and site_factor % 1 == 0 and site_factor >= 0 and site_factor <= options.cap then
     job_desc.site_factor = site_factor
     M.counts.scored = M.counts.scored + 1
-  else
-    M.counts.refused = M.counts.refused + 1
-    log_seldom("refused", "error", "site_factor refused: " .. tostring(site_factor))
+    return true
   end
+  M.counts.refused = M.counts.refused + 1
+  log_seldom("error", "site_factor refused: " .. tostring(site_factor))
+  return false
 end
 
 local function give_advice(advice)
@@ -200,6 +136,27 @@ local function give_advice(advice)
     if type(advice[i]) == "string" then
       slurm.log_user("%s", clean_line(advice[i]))
     end
+  end
+end
+
+-- Puts the note behind what stands in admin_comment, in the place of an earlier note of ours: that one told of a
+-- site_factor which the job no longer has. Nothing else of it is touched, and what gets too long stays as it was.
+local function add_note(job_desc, note)
+  if type(note) ~= "string" or note == "" then
+    return
+  end
+  local others = (";" .. (job_desc.admin_comment or "")):gsub(";%s*slurm%-score:[^;]*", ""):sub(2)
+  local whole = others .. (others == "" and "" or ";") .. clean(note):gsub(";", ",")
+  if #whole <= MAX_ADMIN_COMMENT then
+    job_desc.admin_comment = whole
+  end
+end
+
+-- What comes after the score and must not cost it.
+local function try(what, work, ...)
+  local ran, why = pcall(work, ...)
+  if not ran then
+    log_seldom("error", what .. ": " .. tostring(why))
   end
 end
 
@@ -214,15 +171,18 @@ local function score(job_desc, submit_uid)
     return
   end
   local timer = http.start_timer()
-  local body, why = http.post(build_request(job_desc, submit_uid), timer)
+  local body, why = http.post(request.build(job_desc, submit_uid), timer)
   if not body then
     note_failure(why)
     return
   end
   local reply = json.decode_object(body)
+  local is_answer = apply_site_factor(job_desc, reply.site_factor, reply.reason)
   note_success()
-  give_advice(reply.advice)
-  apply_site_factor(job_desc, reply.site_factor, reply.reason)
+  if is_answer then
+    try("admin_comment left as it was", add_note, job_desc, reply.admin_comment)
+  end
+  try("advice not shown", give_advice, reply.advice)
 end
 
 -- Set up ----------------------------------------------------------------------------------------------------
@@ -245,7 +205,7 @@ local function set_up(wanted)
       log("error", "option " .. tostring(name) .. " is unknown or out of range, left as it was")
     end
   end
-  local has_luasocket, why = http.setup(options)
+  local has_luasocket, why = http.setup(options, USER_AGENT)
   if has_luasocket then
     log("info", "version " .. M.VERSION .. " on " .. _VERSION .. ", asks " .. options.socket)
   else

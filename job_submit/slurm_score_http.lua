@@ -10,6 +10,7 @@ local CHUNK = 8192 -- bytes of one read; LuaSocket's own buffer has this size
 
 local options -- those of slurm_score
 local new_stream -- LuaSocket's
+local request_head -- of every request, up to the value of Content-Length
 local connection -- kept between submissions: slurmctld keeps the Lua state until the script's file changes
 
 M.gettime = nil -- LuaSocket's clock in seconds; nil as long as LuaSocket isn't loaded
@@ -169,8 +170,7 @@ end
 -- The body of the reply to `body`. A kept connection may have ended since, whether the service announced it
 -- (`Connection: close`), restarted or lost patience: that costs one more try.
 function M.post(body, timer)
-  local request = "POST " .. options.path .. " HTTP/1.1\r\nHost: slurm-score\r\nContent-Type: application/json\r\n"
-    .. "Content-Length: " .. string.format("%d", #body) .. "\r\n\r\n" .. body
+  local request = request_head .. string.format("%d", #body) .. "\r\n\r\n" .. body
   if connection and not is_idle() then
     M.hang_up()
   end
@@ -192,8 +192,10 @@ end
 
 -- Loads LuaSocket, looked for in the site's own folders first; package.path and package.cpath are the same again
 -- afterwards. Returns true, or false and why.
-function M.setup(wanted)
+function M.setup(wanted, user_agent)
   options = wanted
+  request_head = "POST " .. options.path .. " HTTP/1.1\r\nHost: slurm-score\r\nUser-Agent: " .. user_agent
+    .. "\r\nContent-Type: application/json\r\nContent-Length: "
   local path, cpath = package.path, package.cpath
   package.path = options.luasocket_path .. ";" .. path
   package.cpath = options.luasocket_cpath .. ";" .. cpath

@@ -6,6 +6,7 @@ where that isn't enough, all of the budget: what a slow service costs slurmctld 
 
 import contextlib
 import importlib
+import re
 import select
 import socket
 import threading
@@ -56,20 +57,26 @@ return setmetatable({}, {
   __newindex = function(_, key, value) on_write(key, value) end,
 })
 """
-# Every name in _G and in Lua's own libraries with what it is bound to.
+# Every name in _G, in Lua's own libraries and in the metatables of strings and of _G with what it is
+# bound to; of `package` all but what is loaded.
 SNAPSHOT = """
-local lines = { "package.path=" .. package.path, "package.cpath=" .. package.cpath }
-for name, value in pairs(_G) do
-  lines[#lines + 1] = name .. "=" .. tostring(value)
-  if type(value) == "table" and name ~= "_G" and name ~= "package" then
-    for key, entry in pairs(value) do
-      lines[#lines + 1] = name .. "." .. tostring(key) .. "=" .. tostring(entry)
+local lines = {}
+local function note(name, values)
+  for key, value in pairs(values) do
+    lines[#lines + 1] = name .. "." .. tostring(key) .. "=" .. tostring(value)
+    if type(value) == "table" and (name == "_G" or name == "package") and key ~= "_G" and key ~= "loaded" then
+      note(key, value)
     end
   end
 end
+note("_G", _G)
+note("strings", getmetatable(""))
+note("globals", getmetatable(_G) or {})
 table.sort(lines)
 return table.concat(lines, "\\n")
 """
+# What ends each line about a submission.
+TALLY = re.compile(r" \[scored=\d+ neutral=\d+ refused=\d+ failed=\d+ resting=\d+\]$")
 
 
 def raw(data: bytes) -> str:
@@ -105,6 +112,7 @@ class Service:
         self.turns = threading.Semaphore(0)  # one for each piece of a paced reply, and for its end
         self.heard = threading.Semaphore(0)  # one for each request whose reply is chosen
         self.requests: list[bytes] = []
+        self.headers: list[dict[str, str]] = []  # of the same requests
         self.accepted = 0
         self._stopping = False
         self._open: list[socket.socket] = []
@@ -156,8 +164,9 @@ class Service:
 
     def _serve(self, conn: socket.socket) -> None:
         with contextlib.suppress(OSError), conn.makefile("rb") as stream:
-            while request := _read_request(stream):
-                self.requests.append(request)
+            while headers := _read_headers(stream):
+                self.headers.append(headers)
+                self.requests.append(bytes(stream.read(int(headers["Content-Length"]))))
                 reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
                 self.heard.release()
                 for piece in reply.pieces:
@@ -174,12 +183,12 @@ class Service:
             raise ConnectionAbortedError
 
 
-def _read_request(stream: Any) -> bytes:
-    """The body of the next request, checked to be one well-framed POST; empty at the end."""
+def _read_headers(stream: Any) -> dict[str, str]:
+    """The headers of the next request, checked to be a well-framed POST; none at the end."""
     if stream.readline() != b"POST /v1/score HTTP/1.1\r\n":
-        return b""
-    headers = dict(line.rstrip(b"\r\n").split(b": ") for line in iter(stream.readline, b"\r\n"))
-    return bytes(stream.read(int(headers[b"Content-Length"])))
+        return {}
+    lines = [line.decode().rstrip("\r\n") for line in iter(stream.readline, b"\r\n")]
+    return dict(line.split(": ", 1) for line in lines)
 
 
 class FakeStream:
@@ -249,7 +258,7 @@ class Job:
 
     proxy: Any
     reads: list[str] = field(default_factory=list)
-    writes: dict[str, float] = field(default_factory=dict)
+    writes: dict[str, object] = field(default_factory=dict)
 
 
 class Hook:
@@ -280,9 +289,9 @@ class Hook:
         return result
 
     def job(self, *raising: str, **fields: object) -> Job:
-        """A job_desc with these fields, numbers as floats as in slurmctld; reading `raising` fails."""
+        """A job_desc with these fields, numbers as floats as in slurmctld; `raising` can't be read."""
         job = Job(None)
-        values = {name: float(v) if isinstance(v, int) else v for name, v in fields.items()}
+        values = {name: float(v) if type(v) is int else v for name, v in fields.items()}
         job.proxy = self.lua.execute(
             PROXY,
             self.lua.table_from(values),
@@ -292,7 +301,7 @@ class Hook:
         )
         return job
 
-    def submit(self, job: Job | None = None, uid: int = 1000) -> dict[str, float]:
+    def submit(self, job: Job | None = None, uid: int = 1000) -> dict[str, object]:
         """What the hook writes into the job, after a check that it lets the job pass."""
         job = job or self.job()
         assert self.module.submit(job.proxy, self.lua.table(), float(uid)) == 0
@@ -302,7 +311,8 @@ class Hook:
         return {key: value for key, value in self.module.counts.items() if value}
 
     def lines(self, kind: str) -> list[str]:
-        return [text for level, text in self.log if level == kind]
+        """What was logged or told, without the tally at the end of a line."""
+        return [TALLY.sub("", text) for level, text in self.log if level == kind]
 
     def snapshot(self) -> set[str]:
         return set(self.lua.execute(SNAPSHOT).splitlines())

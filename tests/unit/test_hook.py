@@ -46,6 +46,31 @@ def test_no_site_factor_is_a_neutral_score(hook: Hook, service: Service, text: s
     assert hook.lines("error") == []
 
 
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [
+        ("null", "neutral"),
+        *((value, "refused") for value in ('""', '"12abc"', "1e400", "3000000000", "-2")),
+        *((value, "failed") for value in ("NaN", "")),
+    ],
+)
+def test_each_answer_that_is_no_score_has_its_counter(
+    hook: Hook, service: Service, value: str, outcome: str
+) -> None:
+    """The table of the README: an answer without a score, one that Slurm can't keep, and no answer at all."""
+    service.answer(b'{"site_factor": %s}' % value.encode())
+    assert [hook.submit(), hook.submit()] == [{}, {}]
+    assert hook.counts() == {outcome: 2}
+
+
+@pytest.mark.parametrize("body", ["null", "", '""', "12abc", "NaN", "1e400", "3000000000", "-2"])
+def test_a_reply_that_is_only_a_value_has_failed(hook: Hook, service: Service, body: str) -> None:
+    """A score comes in an object; whatever else comes may be another service's answer."""
+    service.answer(body.encode())
+    assert hook.submit() == {}
+    assert hook.counts() == {"failed": 1}
+
+
 def test_reason_of_a_neutral_score_is_logged_once_a_minute(hook: Hook, service: Service) -> None:
     """The admin learns why nobody gets a score, in one clean line."""
     service.answer(b'{"site_factor": null, "reason": "snapshot is 400 s old\\n100%s"}')
@@ -152,6 +177,34 @@ def test_breaker_opens_after_three_failures_and_closes_again(hook: Hook, service
     assert hook.lines("info")[1:] == ["slurm_score: the service answers again"]
 
 
+@pytest.mark.parametrize("status", ["503 Service Unavailable", "422 Unprocessable Content", "500 Error"])
+def test_refusals_of_the_service_open_the_breaker(hook: Hook, service: Service, status: str) -> None:
+    """A service that sheds load is left alone for a while."""
+    service.replies = [Reply((http_reply(b'{"site_factor": 5}', status=status),))]
+    for _ in range(5):
+        assert hook.submit() == {}
+    assert hook.counts() == {"failed": 3, "resting": 2}
+    assert len(service.requests) == 3
+
+
+def test_a_job_that_can_not_be_written_opens_the_breaker(hook: Hook, service: Service) -> None:
+    """An answer that can't be used is none, even where the service is well."""
+    job = hook.lua.execute("return setmetatable({}, {__newindex = error})")
+    for _ in range(5):
+        assert hook.module.submit(job, None, 0.0) == 0
+    assert hook.counts() == {"failed": 3, "resting": 2}
+
+
+def test_an_open_breaker_neither_reads_the_job_nor_asks(hook: Hook, service: Service) -> None:
+    """Jobs that come while the service is down cost a look at the clock."""
+    service.stop()
+    for _ in range(3):
+        hook.submit()
+    job, streams, log = hook.job(), len(hook.streams), len(hook.log)
+    assert hook.submit(job) == {}
+    assert (job.reads, len(hook.streams), len(hook.log)) == ([], streams, log)
+
+
 def test_failures_that_are_not_in_a_row_leave_the_breaker_shut(hook: Hook, service: Service) -> None:
     """One good answer starts the count again."""
     bad, good = Reply((http_reply(b"?"),)), Reply((http_reply(b'{"site_factor": 1}'),))
@@ -172,27 +225,42 @@ def test_clock_set_back_neither_holds_the_breaker_open_nor_silences_the_log(
     hook.now -= 86400
     hook.submit()
     assert hook.counts() == {"failed": 4, "resting": 1}
-    assert (
-        hook.lines("error").count(
-            "slurm_score: no score: not JSON at byte 1 (and 2 more since the last such line)"
-        )
-        == 1
-    )
+    assert hook.lines("error") == [
+        "slurm_score: no score: not JSON at byte 1",
+        "slurm_score: no score: not JSON at byte 1; nobody is asked for 10 s",
+    ]
 
 
-def test_failures_log_one_line_a_minute_with_their_number(hook: Hook, service: Service) -> None:
-    """A broken service must not fill slurmctld's log."""
+def test_the_log_gets_one_line_a_minute_with_the_tally(hook: Hook, service: Service) -> None:
+    """A broken service must not fill slurmctld's log, and nothing that it does is lost from the count."""
     service.answer(b"?")
     for _ in range(100):
         hook.submit()
         hook.now += 1
-    assert hook.lines("error") == [
-        "slurm_score: no score: not JSON at byte 1",
-        "slurm_score: too many failures in a row, nobody is asked for 10 s",
-        "slurm_score: no score: not JSON at byte 1 (and 7 more since the last such line)",
-        "slurm_score: too many failures in a row, nobody is asked for 10 s"
-        " (and 5 more since the last such line)",
+    assert [text for kind, text in hook.log if kind == "error"] == [
+        "slurm_score: no score: not JSON at byte 1 [scored=0 neutral=0 refused=0 failed=1 resting=0]",
+        "slurm_score: no score: not JSON at byte 1; nobody is asked for 10 s"
+        " [scored=0 neutral=0 refused=0 failed=9 resting=54]",
     ]
+
+
+def test_the_minute_is_one_for_all_kinds_of_lines(hook: Hook, service: Service) -> None:
+    """Refusal, failure, recovery and reason together are no more than one line; recovery is made up for."""
+    bad = [Reply((http_reply(body),)) for body in (b'{"site_factor": -2}', b"?", b"?", b"?")]
+    good = Reply((http_reply(b'{"site_factor": null, "reason": "why"}'),))
+    service.replies = [*bad, good]
+    for _ in range(4):
+        hook.submit()
+    hook.now += 11
+    hook.submit()
+    assert hook.counts() == {"refused": 1, "failed": 3, "neutral": 1}
+    assert [text for _, text in hook.log[1:]] == [
+        "slurm_score: site_factor refused: -2 [scored=0 neutral=0 refused=1 failed=0 resting=0]"
+    ]
+    service.answer(b'{"site_factor": 1}')
+    hook.now += 60
+    assert hook.submit() == {"site_factor": 1}
+    assert hook.lines("info")[1:] == ["slurm_score: the service answers again"]
 
 
 # What never happens
@@ -233,8 +301,10 @@ def test_without_luasocket_every_job_passes_and_the_log_says_so_once(bare_hook: 
         'package.loaded["slurm_score_http"].post = function() return 5 end',
         'package.loaded["slurm_score_http"].gettime = function() error("boom") end',
         'package.loaded["slurm_score_http"].gettime = function() return "noon" end',
+        'package.loaded["slurm_score_http"].hang_up = nil package.loaded["slurm_score_http"].post = nil',
         'package.loaded["slurm_score_json"].quote = function() error("boom") end',
-        "slurm.log_user = nil",
+        'package.loaded["slurm_score_json"].decode_object = nil',
+        'package.loaded["slurm_score_request"].build = nil',
     ],
 )
 def test_error_inside_lets_the_job_pass_unchanged(hook: Hook, service: Service, lua_code: str) -> None:
@@ -243,6 +313,16 @@ def test_error_inside_lets_the_job_pass_unchanged(hook: Hook, service: Service, 
     hook.lua.execute(lua_code)
     assert hook.submit(hook.job(name="x")) == {}
     assert hook.counts() == {"failed": 1}
+
+
+def test_advice_that_can_not_be_shown_does_not_cost_the_score(hook: Hook, service: Service) -> None:
+    """The score is written first, and what comes after it may fail."""
+    service.answer(b'{"site_factor": 5, "advice": ["x"]}')
+    hook.lua.execute("slurm.log_user = nil")
+    assert hook.submit() == {"site_factor": 5}
+    assert hook.counts() == {"scored": 1}
+    (line,) = hook.lines("error")
+    assert line.startswith("slurm_score: advice not shown: ")
 
 
 def test_job_that_takes_no_site_factor_passes(hook: Hook) -> None:

@@ -24,6 +24,10 @@ UNSET = {
     "name": None,
     "comment": None,
     "features": None,
+    "prefer": None,
+    "req_nodes": None,
+    "exc_nodes": None,
+    "licenses": None,
     "array": None,
     "priority": None,
     "time_limit_min": None,
@@ -35,12 +39,15 @@ UNSET = {
     "num_tasks": None,
     "cpus_per_task": None,
     "ntasks_per_node": None,
+    "mem_per_node_mib": None,
+    "mem_per_cpu_mib": None,
     "tres_per_job": None,
     "tres_per_node": None,
     "tres_per_socket": None,
     "tres_per_task": None,
     "cpus_per_tres": None,
     "het_job_offset": None,
+    "cron_job": None,
 }
 
 
@@ -57,6 +64,10 @@ def test_a_whole_job_becomes_this_request(hook: Hook, service: Service) -> None:
         name="train",
         comment="est=90m",
         features="a100|h100",
+        prefer="nvlink",
+        req_nodes="g[1-2]",
+        exc_nodes="g3",
+        licenses="matlab:2",
         array_inx="0-99%4",
         priority=0,
         time_limit=120,
@@ -68,12 +79,15 @@ def test_a_whole_job_becomes_this_request(hook: Hook, service: Service) -> None:
         num_tasks=4,
         cpus_per_task=8,
         ntasks_per_node=2,
+        min_mem_per_node=4000,
+        min_mem_per_cpu=1000,
         tres_per_job="gres/gpu:4",
         tres_per_node="gres/gpu:a100:2",
         tres_per_socket="gres/gpu:1",
         tres_per_task="gres/gpu=1",
         cpus_per_tres="gres/gpu:6",
         het_job_offset=1,
+        cron_job=False,
     )
     hook.submit(job, uid=65534)
     assert json.loads(service.requests[0]) == {
@@ -88,6 +102,10 @@ def test_a_whole_job_becomes_this_request(hook: Hook, service: Service) -> None:
         "name": "train",
         "comment": "est=90m",
         "features": "a100|h100",
+        "prefer": "nvlink",
+        "req_nodes": "g[1-2]",
+        "exc_nodes": "g3",
+        "licenses": "matlab:2",
         "array": "0-99%4",
         "priority": 0,
         "time_limit_min": 120,
@@ -99,12 +117,15 @@ def test_a_whole_job_becomes_this_request(hook: Hook, service: Service) -> None:
         "num_tasks": 4,
         "cpus_per_task": 8,
         "ntasks_per_node": 2,
+        "mem_per_node_mib": 4000,
+        "mem_per_cpu_mib": 1000,
         "tres_per_job": "gres/gpu:4",
         "tres_per_node": "gres/gpu:a100:2",
         "tres_per_socket": "gres/gpu:1",
         "tres_per_task": "gres/gpu=1",
         "cpus_per_tres": "gres/gpu:6",
         "het_job_offset": 1,
+        "cron_job": False,
     }
     assert b"." not in service.requests[0], "Lua 5.3 and 5.4 print 120.0 where they aren't asked not to"
 
@@ -137,6 +158,11 @@ def test_a_job_that_says_nothing_becomes_nulls(hook: Hook, service: Service) -> 
         ("ntasks_per_node", NO_VAL16, "ntasks_per_node", None),
         ("ntasks_per_node", 0, "ntasks_per_node", 0),
         ("begin_time", 0, "begin_time", None),
+        ("min_mem_per_node", 0, "mem_per_node_mib", 0),
+        ("min_mem_per_node", NO_VAL64, "mem_per_node_mib", None),
+        ("min_mem_per_cpu", NO_VAL64 - 2**63, "mem_per_cpu_mib", None),
+        ("cron_job", True, "cron_job", True),
+        ("cron_job", 1, "cron_job", None),
         ("begin_time", 4294967296, "begin_time", 4294967296),
         ("min_cpus", -2, "min_cpus", None),
         ("min_cpus", 1.5, "min_cpus", None),
@@ -181,34 +207,56 @@ def test_any_comment_gives_valid_json(hook: Hook, service: Service, comment: byt
     assert json.loads(service.requests[0]) == {"uid": 1000, **UNSET, "comment": expected}
 
 
+@pytest.mark.parametrize("field", ["tres_per_job", "req_nodes", "array_inx", "features"])
+def test_a_list_too_long_is_left_out_and_not_cut(hook: Hook, service: Service, field: str) -> None:
+    """Half of a list of nodes is another list: 4096 bytes are sent, one more is null."""
+    key = {"array_inx": "array"}.get(field, field)
+    for size in (4096, 4097):
+        hook.submit(hook.job(**{field: "x" * size}))
+    assert [json.loads(request)[key] for request in service.requests] == ["x" * 4096, None]
+
+
 def test_script_and_environment_are_never_read(hook: Hook) -> None:
-    """They hold what users keep secret, and can be megabytes."""
-    job = hook.job(
-        script="#!/bin/sh\nexport TOKEN=abc", environment="TOKEN=abc", argv="x", work_dir="/home/ada"
-    )
+    """They hold what users keep secret, and can be megabytes. What is read is this and no more."""
+    job = hook.job(script="#!/bin/sh\nexport TOKEN=abc", environment="TOKEN=abc", argv="x")
     hook.submit(job)
+    assert not set(job.reads) & {"script", "environment", "argv", "spank_job_env", "work_dir", "std_out"}
     assert sorted(job.reads) == [
-        *(
-            "account",
-            "array_inx",
-            "begin_time",
-            "comment",
-            "cpus_per_task",
-            "cpus_per_tres",
-            "default_account",
-        ),
-        *("default_qos", "features", "gres", "het_job_offset", "max_nodes", "min_cpus", "min_nodes", "name"),
-        *(
-            "ntasks_per_node",
-            "num_tasks",
-            "partition",
-            "priority",
-            "qos",
-            "reservation",
-            "time_limit",
-            "time_min",
-        ),
-        *("tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "user_name"),
+        "account",
+        "array_inx",
+        "begin_time",
+        "comment",
+        "cpus_per_task",
+        "cpus_per_tres",
+        "cron_job",
+        "default_account",
+        "default_qos",
+        "exc_nodes",
+        "features",
+        "gres",
+        "het_job_offset",
+        "licenses",
+        "max_nodes",
+        "min_cpus",
+        "min_mem_per_cpu",
+        "min_mem_per_node",
+        "min_nodes",
+        "name",
+        "ntasks_per_node",
+        "num_tasks",
+        "partition",
+        "prefer",
+        "priority",
+        "qos",
+        "req_nodes",
+        "reservation",
+        "time_limit",
+        "time_min",
+        "tres_per_job",
+        "tres_per_node",
+        "tres_per_socket",
+        "tres_per_task",
+        "user_name",
     ]
 
 
