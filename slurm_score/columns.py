@@ -36,7 +36,6 @@ _NAMES = (
     "hints",
     "past_runs",
 )
-_READ = attrgetter(*_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,7 @@ def columns_of(queue: Queue) -> Columns:
 
 
 def _columns(jobs: Sequence[Job], now_s: float) -> Columns:
-    values = zip(*map(_READ, jobs), strict=True) if jobs else ((),) * len(_NAMES)
-    read: dict[str, Sequence[Any]] = dict(zip(_NAMES, values, strict=True))
+    read: dict[str, list[Any]] = {name: list(map(attrgetter(name), jobs)) for name in _NAMES}
     submit, eligible = _floats(read["submit_s"]), _floats(read["eligible_s"])
     job_id = np.array(read["job_id"], np.int64)
     leader = _floats(read["het_job_id"])

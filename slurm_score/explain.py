@@ -83,7 +83,7 @@ def explain_job(queue: Queue, scores: Scores, policy: Policy, i: int) -> Explana
         of=of,
         site_wanted=int(scores.site[i]),
         site_held=job.site_factor,
-        untouched=skip_reason(job),
+        untouched=skip_reason(queue, i),
         blocker=blocker(job),
         reason=job.reason,
         policy_hash=policy.hash,

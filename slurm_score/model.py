@@ -40,6 +40,21 @@ class EndedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Offsets:
+    """What is added to every score, and to every job past the guard, to make its SiteFactor.
+
+    Only differences between jobs matter to Slurm: as all waits grow alike, the offsets shrink and the
+    numbers that Slurm holds stay right (plan.py chooses them).
+    """
+
+    score: float = 0.0
+    guard: float = 0.0
+
+
+NO_OFFSETS = Offsets()
+
+
+@dataclass(frozen=True, slots=True)
 class PastRun:
     """An earlier run of a job that was requeued: how it ended and how long it had waited before.
 
@@ -184,6 +199,12 @@ class SlurmConfig:
         return "bf_continue" in self.scheduler_parameters
 
     @property
+    def updates_young_jobs(self) -> bool:
+        """Whether an update never waits for a job's accounting record: from 24.11 on (trap 22)."""
+        numbers = self.release.split(".")[:2]
+        return all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) >= (24, 11)
+
+    @property
     def priority_range(self) -> int:
         """The most that Slurm's own factors can add up to."""
         return sum(self.priority_weights.values())
@@ -223,13 +244,15 @@ class Queue:
     """Jobs to score together, on one cluster at one time; factors read it in columns (columns.py).
 
     `pressure` maps a GPU type to how contended it is (inventory.gpu_pressure). `memo` keeps what
-    others work out of the queue by a key of theirs, as long as this value lives.
+    others work out of the queue by a key of theirs, as long as this value lives. `offsets` are those
+    of the last plan.
     """
 
     jobs: tuple[Job, ...]
     cluster: Cluster
     now_s: float
     pressure: Mapping[str, float] = field(default_factory=dict)
+    offsets: Offsets = NO_OFFSETS
 
     @cached_property
     def memo(self) -> dict[Hashable, Any]:

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
@@ -23,10 +24,13 @@ from pydantic_core import ErrorDetails
 from slurm_score.errors import PolicyError, Problem, shown
 from slurm_score.factors import STORED, Duration, FactorParams, registry
 from slurm_score.factors.wait import WaitParams
-from slurm_score.units import HOUR_S, MINUTE_S, format_duration
+from slurm_score.units import DAY_S, HOUR_S, MINUTE_S, format_duration
 
 MAX_SITE_FACTOR = 2_147_483_645
 """The largest SiteFactor that scontrol takes. Source: slurm.h, NICE_OFFSET - 3."""
+
+ROOM_S = 30.0 * DAY_S
+MIN_ROOM = 1000
 
 Path = tuple[str | int, ...]
 
@@ -51,6 +55,20 @@ class Guard(Section):
     after: Duration = 45.0 * HOUR_S
 
 
+class Updates(Section):
+    """How few updates are sent: see plan.py.
+
+    The first `exact_top` jobs of each partition always stand in their exact order; below them a
+    number may be off by up to `dead_band` points. A cycle sends `per_cycle` updates at most. Before
+    Slurm 24.11 a job younger than `min_age` could keep the others waiting and is left for later.
+    """
+
+    dead_band: Annotated[float, Field(ge=0.5, le=1_000_000)] = 0.75
+    exact_top: Annotated[int, Field(ge=0, le=1_000_000, strict=True)] = 500
+    per_cycle: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 2000
+    min_age: Duration = 10.0
+
+
 class Advice(Section):
     """What users are told at submission, in advise and enforce; each can be switched off."""
 
@@ -73,6 +91,7 @@ class Policy(Section):
     advice: Advice = Advice()
     admin_comment: bool = False
     guard: Guard = Guard()
+    updates: Updates = Updates()
     factors: Mapping[str, Any] = Field(default_factory=dict, validate_default=True)
 
     @field_validator("factors", mode="before")
@@ -106,6 +125,17 @@ class Policy(Section):
     def total_weight(self) -> int:
         """The sum of all weights: the most that a score can be outside the guard tier."""
         return sum(params.weight for params in self.factors.values())
+
+    @property
+    def drift_per_s(self) -> float:
+        """How many points a second every waiting job gains, until its wait or the guard ends that."""
+        wait: WaitParams = self.factors["wait"]
+        return wait.weight / wait.max_wait
+
+    @cached_property
+    def room(self) -> int:
+        """How far the offset of the scores may go: a month of everybody's waiting."""
+        return max(MIN_ROOM, math.ceil(self.drift_per_s * ROOM_S))
 
     @cached_property
     def hash(self) -> str:

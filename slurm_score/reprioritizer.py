@@ -10,7 +10,7 @@ from pathlib import Path
 from slurm_score.advice import demand_by_type
 from slurm_score.errors import SlurmError, SlurmScoreError, SnapshotError, shown
 from slurm_score.inventory import gpu_pressure
-from slurm_score.model import Job, PastRun, SlurmConfig
+from slurm_score.model import Cluster, Job, PastRun, Queue, SlurmConfig
 from slurm_score.plan import Plan, SiteFactorUpdate, plan_reset, plan_updates
 from slurm_score.policy import Mode, Policy
 from slurm_score.run_times import RunTimeKeeper
@@ -76,8 +76,10 @@ class Reprioritizer:
         snapshot = self._read(policy)
         queue = snapshot.queue()
         scores = score_queue(queue, policy)
-        snapshot = replace(snapshot, demand=demand_by_type(queue, scores))
-        plan = plan_updates(queue, scores)
+        plan = plan_updates(queue, scores, policy)
+        queue = replace(queue, offsets=plan.offsets)
+        demand = demand_by_type(queue, score_queue(queue, policy))
+        snapshot = replace(snapshot, demand=demand, offsets=plan.offsets)
         failures: tuple[UpdateFailure, ...] = ()
         try:
             if enforce:
@@ -177,7 +179,7 @@ def reset(gateway: Gateway) -> tuple[Plan, tuple[UpdateFailure, ...]]:
         SlurmError: Slurm can't be read, or refuses us the right; nothing was changed.
     """
     require_right_to_write(gateway.read_identity(), gateway.read_config())
-    plan = plan_reset(gateway.read_jobs())
+    plan = plan_reset(Queue(jobs=gateway.read_jobs(), cluster=Cluster(time_s=0.0), now_s=0.0))
     gateway.guard.access = Access.RESET
     failures = gateway.write_site_factors(plan.updates)
     _log_failures(failures)

@@ -1,8 +1,8 @@
 """A queue and a policy in, a score and its parts for every job out. Pure.
 
-score = sum of weight x factor. The whole number sent to Slurm as SiteFactor is the score rounded,
-or, for a job that has waited longer than `guard.after`, a number above every score and above what
-Slurm's own factors can add, in order of wait.
+score = sum of weight x factor. The whole number wanted as SiteFactor is score + offset, rounded, or,
+for a job that has waited longer than `guard.after`, a number above every score and above what
+Slurm's own factors can add, in order of wait. The offsets are the same for all jobs.
 """
 
 import math
@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from slurm_score.columns import Bools, Ints
 from slurm_score.errors import FactorError
 from slurm_score.factors import AnyFactor, Term, registry
 from slurm_score.factors.wait import waits_s
-from slurm_score.model import Floats, Queue
+from slurm_score.model import NO_OFFSETS, Floats, Offsets, Queue
 from slurm_score.policy import Policy
 from slurm_score.units import MINUTE_S
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +25,8 @@ class Scores:
     """The scores of a queue; row i belongs to `queue.jobs[i]`, columns to `names`.
 
     `factors` and `parts` are float64[n_jobs, n_factors], `score` float64[n_jobs] is the sum of the
-    parts, `guarded` bool[n_jobs] marks the jobs past the guard, `site` int64[n_jobs] is the
+    parts, `guarded` bool[n_jobs] marks the jobs past the guard, `points` float64[n_jobs] is what
+    ranks a job within its tier: its score, or its minutes past the guard. `site` int64[n_jobs] is the
     SiteFactor wanted, `details` holds sub-terms by factor and name, each float64[n_jobs].
     """
 
@@ -38,6 +36,7 @@ class Scores:
     parts: Floats
     score: Floats
     guarded: Bools
+    points: Floats
     site: Ints
     details: Mapping[str, Mapping[str, Floats]]
 
@@ -56,7 +55,7 @@ def score_queue(queue: Queue, policy: Policy) -> Scores:
     score = parts.sum(axis=1)
     waits = waits_s(queue, policy.factors["wait"])
     guarded = waits >= policy.guard.after
-    site = np.where(guarded, _guard_site(waits, queue, policy), np.floor(score + 0.5))
+    points = np.where(guarded, (waits - policy.guard.after) / MINUTE_S, score)
     return Scores(
         names=tuple(used),
         weights=weights,
@@ -64,7 +63,8 @@ def score_queue(queue: Queue, policy: Policy) -> Scores:
         parts=parts,
         score=score,
         guarded=guarded,
-        site=np.clip(site, 0, policy.cap).astype(np.int64),
+        points=points,
+        site=site_factors(points, guarded, guard_base(queue, policy), policy, queue.offsets),
         details={name: term.details for name, term in terms.items() if term.details},
     )
 
@@ -75,20 +75,21 @@ def queue_order(queue: Queue, scores: Scores, i: int) -> tuple[int, int, int]:
     return (-int(scores.site[i]), job.submit_s, job.job_id)
 
 
-def neutral_site(policy: Policy) -> int:
+def neutral_site(policy: Policy, offsets: Offsets = NO_OFFSETS) -> int:
     """Return the SiteFactor for a job about which nothing is known: every factor at its neutral value."""
     total: float = sum(policy.factors[name].weight * factor.neutral for name, factor in registry().items())
-    return min(policy.cap, math.floor(total + 0.5))
+    return min(policy.cap, math.floor(total + offsets.score + 0.5))
 
 
 def guard_base(queue: Queue, policy: Policy) -> int:
     """Return the SiteFactor at which the guard tier begins: above all scores and Slurm's own factors."""
-    return policy.total_weight + queue.cluster.config.priority_range + 1
+    return policy.total_weight + policy.room + queue.cluster.config.priority_range + 1
 
 
-def _guard_site(waits: Floats, queue: Queue, policy: Policy) -> Floats:
-    """One point for every minute past the guard: the tier is in order of wait."""
-    return guard_base(queue, policy) + np.floor((waits - policy.guard.after) / MINUTE_S)
+def site_factors(points: Floats, guarded: Bools, base: int, policy: Policy, offsets: Offsets) -> Ints:
+    """Return the SiteFactors wanted, int64[n_jobs] from 0 to the cap; the guard tier begins at `base`."""
+    site = np.floor(points + np.where(guarded, base + offsets.guard, offsets.score) + 0.5)
+    return np.clip(site, 0, policy.cap).astype(np.int64)
 
 
 def _term(factor: AnyFactor, queue: Queue, policy: Policy) -> Term:

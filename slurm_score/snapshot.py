@@ -15,8 +15,9 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from slurm_score.errors import PolicyError, SnapshotError
-from slurm_score.model import Cluster, Demand, Job, Node, Queue, RunTimes
+from slurm_score.model import NO_OFFSETS, Cluster, Demand, Job, Node, Offsets, Queue, RunTimes
 from slurm_score.policy import Policy, load_policy
+from slurm_score.units import MINUTE_S
 
 FORMAT = 2
 FILE_MODE = 0o640
@@ -27,7 +28,7 @@ class Snapshot:
     """What one cycle saw and by which policy.
 
     `pressure` is inventory.gpu_pressure of its jobs, `demand` advice.demand_by_type of its scores,
-    `run_times` tells by user how long jobs run.
+    `run_times` tells by user how long jobs run, `offsets` are those of its plan.
     """
 
     policy: Policy
@@ -35,16 +36,30 @@ class Snapshot:
     pressure: Mapping[str, float] = field(default_factory=dict)
     demand: Mapping[str, Demand] = field(default_factory=dict)
     run_times: Mapping[str, RunTimes] = field(default_factory=dict)
+    offsets: Offsets = NO_OFFSETS
     jobs: tuple[Job, ...] = ()
 
     def queue(self, jobs: tuple[Job, ...] | None = None, now_s: float | None = None) -> Queue:
-        """Return a queue to score on this cluster: its own pending jobs, or the jobs given."""
+        """Return a queue to score on this cluster: its own pending jobs, or the jobs given.
+
+        A later time has smaller offsets: the jobs that wait have gained meanwhile, and a new one
+        must not stand above them for that.
+        """
         mine = tuple(job for job in self.jobs if job.pending)
+        now = self.cluster.time_s if now_s is None else now_s
         return Queue(
             jobs=mine if jobs is None else jobs,
             cluster=self.cluster,
-            now_s=self.cluster.time_s if now_s is None else now_s,
+            now_s=now,
             pressure=self.pressure,
+            offsets=self._offsets(now - self.cluster.time_s),
+        )
+
+    def _offsets(self, later_s: float) -> Offsets:
+        gained = max(0.0, later_s)
+        return Offsets(
+            max(0.0, self.offsets.score - self.policy.drift_per_s * gained),
+            max(0.0, self.offsets.guard - gained / MINUTE_S),
         )
 
 
@@ -57,6 +72,7 @@ class _Header:
     pressure: dict[str, float]
     demand: dict[str, Demand]
     run_times: dict[str, RunTimes]
+    offsets: Offsets
 
 
 _CONFIG = ConfigDict(ser_json_inf_nan="constants")
@@ -80,6 +96,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         dict(snapshot.pressure),
         dict(snapshot.demand),
         dict(snapshot.run_times),
+        snapshot.offsets,
     )
     lines = [
         _HEADER.dump_json((header,)),
@@ -133,5 +150,6 @@ def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
         pressure=header.pressure,
         demand=header.demand,
         run_times=header.run_times,
+        offsets=header.offsets,
         jobs=jobs,
     )

@@ -2,11 +2,9 @@
 
 from slurm_score.errors import NotPermittedError, UnsuitableSlurmError
 from slurm_score.model import SlurmConfig
+from slurm_score.plan import GUARD_ROOM
 from slurm_score.policy import Mode, Policy
 from slurm_score.slurm.gateway import Identity
-
-GUARD_ROOM = 100_000
-"""Points that the guard tier needs above everything else: a point a minute, so 69 days."""
 
 TWINS = {
     "wait": ("age", "PriorityWeightAge"),
@@ -41,11 +39,12 @@ def obstacles(config: SlurmConfig, policy: Policy) -> dict[str, str]:
         found["site factor plugin"] = (
             f"PrioritySiteFactorPlugin={plugin} would overwrite what we set; unset it"
         )
-    needed = policy.total_weight + config.priority_range + GUARD_ROOM
+    needed = policy.total_weight + policy.room + config.priority_range + GUARD_ROOM
     if needed > policy.cap:
         found["cap"] = (
-            f"cap {policy.cap} leaves the guard tier no room above our weights ({policy.total_weight}) and "
-            f"Slurm's own ({config.priority_range}); set cap to {needed} or more"
+            f"cap {policy.cap} leaves the guard tier no room above our weights ({policy.total_weight}), "
+            f"their offset ({policy.room}) and Slurm's own ({config.priority_range}); "
+            f"set cap to {needed} or more"
         )
     doubled = counted_twice(config, policy)
     if policy.slurm_factors == "replace" and doubled:

@@ -15,7 +15,7 @@ from slurm_score.factors import registry
 from slurm_score.gres import NO_GPUS, GpuRequest, cpus_for_gpus, gpu_request
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import has_task
-from slurm_score.model import Cluster, Job, Queue
+from slurm_score.model import NO_OFFSETS, Cluster, Job, Offsets, Queue
 from slurm_score.plan import skip_reason
 from slurm_score.policy import Mode, Policy
 from slurm_score.score import Scores, neutral_site, queue_order, score_queue
@@ -86,7 +86,8 @@ def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now
     """
     age = now_s - snapshot.cluster.time_s
     if age > policy.max_snapshot_age:
-        return neutral_answer(f"the snapshot is {age:.0f} s old", policy, request)
+        offsets = snapshot.queue((), now_s).offsets
+        return neutral_answer(f"the snapshot is {age:.0f} s old", policy, request, offsets)
     if request.priority is not None:
         return neutral_answer("", policy, request)
     job = job_from_request(request, snapshot.cluster, now_s)
@@ -95,7 +96,12 @@ def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now
     return _answer(site, policy, lines)
 
 
-def neutral_answer(reason: str, policy: Policy, request: ScoreRequest | None = None) -> ScoreAnswer:
+def neutral_answer(
+    reason: str,
+    policy: Policy,
+    request: ScoreRequest | None = None,
+    offsets: Offsets = NO_OFFSETS,
+) -> ScoreAnswer:
     """Return the answer where nothing is known of the cluster: every factor at its neutral value.
 
     Held and pinned jobs are left alone here as well.
@@ -106,7 +112,7 @@ def neutral_answer(reason: str, policy: Policy, request: ScoreRequest | None = N
     if asked.priority is not None:
         why = "submitted held" if asked.priority == 0 else "submitted with its own priority"
         return _answer(None, policy, lines, why)
-    return _answer(neutral_site(policy), policy, lines, reason)
+    return _answer(neutral_site(policy, offsets), policy, lines, reason)
 
 
 def job_from_request(request: ScoreRequest, cluster: Cluster, now_s: float) -> Job:
@@ -200,7 +206,7 @@ def _row(queue: Queue, scores: Scores, i: int) -> dict[str, Any]:
         "factors": _by_name(scores, scores.factors[i]),
         "parts": _by_name(scores, scores.parts[i]),
         "eligible": job.eligible(queue.now_s),
-        "untouched": skip_reason(job),
+        "untouched": skip_reason(queue, i),
         "blocker": blocker(job),
     }
 

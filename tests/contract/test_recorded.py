@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from slurm_score.model import Cluster, Job, Partition
+from slurm_score.model import Cluster, Job, Partition, Queue
 from slurm_score.plan import skip_reason
 from tests.contract.replay import RecordedCase, Replay, case_id, gateway_of, recorded
 from tests.contract.situations import SITUATIONS
@@ -159,9 +159,10 @@ def test_job_outside_a_federation_has_no_origin(case: RecordedCase) -> None:
 @pytest.mark.parametrize("case", recorded("arrays-split"), ids=case_id)
 def test_an_array_that_may_hide_a_held_or_pinned_task_is_left_alone(case: RecordedCase) -> None:
     """squeue merges such tasks into the array's row; an update of the row would reach them (traps 1, 2)."""
-    arrays = [job for job in gateway_of(case).read_jobs() if job.tasks]
+    arrays = tuple(job for job in gateway_of(case).read_jobs() if job.tasks)
+    queue = Queue(jobs=arrays, cluster=Cluster(time_s=0.0), now_s=0.0)
+    assert [skip_reason(queue, i) for i in range(3)] == ["may hide a held or pinned task"] * 3
     assert len(arrays) == 3
-    assert {skip_reason(job) for job in arrays} == {"may hide a held or pinned task"}
 
 
 @pytest.mark.parametrize("case", recorded("arrays", "queue"), ids=case_id)

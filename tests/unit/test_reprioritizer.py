@@ -59,13 +59,13 @@ def test_outside_enforce_nothing_is_written(tmp_path: Path, mode: Mode) -> None:
 
 
 def test_observe_logs_what_it_would_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The dry run names the update that enforce would send: size 200 x 1/4, no limit, so nothing else."""
+    """The dry run names the update that enforce would send: size 50, scarcity 20, and the offset."""
     slurm = _busy_slurm()
     job_id = slurm.submit(Submission(gres="gpu:1"))
     slurm.schedule()
     with caplog.at_level(logging.INFO):
         _reprioritizer(slurm, tmp_path, Policy()).cycle()
-    assert f"would set JobId={job_id} SiteFactor=70" in caplog.text  # + scarcity 100 x 0.25 / 1.25
+    assert f"would set JobId={job_id} SiteFactor={70 + 4667}" in caplog.text
 
 
 def test_enforce_sets_what_changed_and_the_second_cycle_sets_nothing(tmp_path: Path) -> None:
