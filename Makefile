@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live bench-read bench-score fuzz engine cluster cluster-down clean
+.PHONY: demo test test-fast lint live bench-read bench-hook bench-score fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -25,6 +25,9 @@ live: $(READY) engine
 
 bench-read: $(READY) engine
 	@$(BIN)/python -m tests.bench.read $(RELEASE) $(JOBS)
+
+bench-hook: $(READY) engine
+	@$(BIN)/python -m tests.bench.hook $(RELEASE)
 
 bench-score: $(READY)
 	@$(BIN)/python -m tests.bench.score
