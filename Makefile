@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live bench-read bench-hook bench-score fuzz engine cluster cluster-down clean
+.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -28,6 +28,9 @@ bench-read: $(READY) engine
 
 bench-hook: $(READY) engine
 	@$(BIN)/python -m tests.bench.hook $(RELEASE)
+
+bench-cycle: $(READY) engine
+	@$(BIN)/python -m tests.bench.cycle $(RELEASE) $(JOBS)
 
 bench-score: $(READY)
 	@$(BIN)/python -m tests.bench.score

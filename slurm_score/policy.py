@@ -1,6 +1,5 @@
 """The policy: one YAML text in, a frozen Policy out, or every problem of it at once. Pure."""
 
-import difflib
 import hashlib
 import json
 import math
@@ -10,20 +9,23 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from slurm_score.conditions import BASE, PROFILE_NAME, Profile, TimeZoneName
 from slurm_score.errors import PolicyError, Problem, shown
 from slurm_score.factors import STORED, Duration, FactorParams, registry
 from slurm_score.factors.wait import WaitParams
+from slurm_score.settings import (
+    InconsistentError,
+    Lines,
+    Path,
+    Section,
+    dotted,
+    meant,
+    problem_at,
+    settings_of,
+    validated,
+)
 from slurm_score.units import DAY_S, HOUR_S, MINUTE_S, format_duration
 
 MAX_SITE_FACTOR = 2_147_483_645
@@ -32,7 +34,7 @@ MAX_SITE_FACTOR = 2_147_483_645
 ROOM_S = 30.0 * DAY_S
 MIN_ROOM = 1000
 
-Path = tuple[str | int, ...]
+LONGEST_HANDOVER_S = 6.0 * HOUR_S
 
 
 class Mode(StrEnum):
@@ -43,16 +45,39 @@ class Mode(StrEnum):
     ENFORCE = "enforce"
 
 
-class Section(BaseModel):
-    """A part of the policy: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class Guard(Section):
-    """Against starvation: a job that has waited `after` stands above every score, in order of wait."""
+    """Against starvation: a job that has waited past its guard stands above every score.
+
+    A job's guard is the least of those named for its QOS and for its partitions, `after` where none
+    is. Several partitions count as named where all are, with the greatest of theirs: whoever adds a
+    partition to a job wins no earlier guard in the others. Past their guard, jobs stand in the order
+    in which they reached it (factors/README.md says what that proves).
+    """
 
     after: Duration = 45.0 * HOUR_S
+    qos: Mapping[str, Duration] = Field(default_factory=dict)
+    partitions: Mapping[str, Duration] = Field(default_factory=dict)
+
+    def of_qos(self, qos: str) -> float:
+        """Return the guard in s that is named for a QOS, infinite where none is."""
+        return self.qos.get(qos, math.inf)
+
+    def of_partitions(self, names: tuple[str, ...]) -> float:
+        """Return the guard in s that is named for the partitions of a job, infinite where none is."""
+        return max((self.partitions.get(name, math.inf) for name in names), default=math.inf)
+
+    def of(self, qos: str, partitions: tuple[str, ...]) -> float:
+        """Return the guard of a job in s."""
+        named = min(self.of_qos(qos), self.of_partitions(partitions))
+        return self.after if math.isinf(named) else named
+
+    def all(self) -> Iterator[tuple[Path, float]]:
+        """Yield every guard in s, with its setting."""
+        yield ("guard", "after"), self.after
+        for name, after in self.qos.items():
+            yield ("guard", "qos", name), after
+        for name, after in self.partitions.items():
+            yield ("guard", "partitions", name), after
 
 
 class Updates(Section):
@@ -77,11 +102,19 @@ class Advice(Section):
     time_limit: bool = True
 
 
+def _within_hours(seconds: float) -> float:
+    if seconds > LONGEST_HANDOVER_S:
+        raise ValueError(f"must not be above {format_duration(LONGEST_HANDOVER_S)}")
+    return seconds
+
+
 class Policy(Section):
     """What the admin decides. The defaults are those of etc/slurm-score.yaml.
 
     `factors` holds the parameters of every factor that there is; a factor that the YAML leaves out
-    has weight 0 there, unless the YAML has no `factors` at all.
+    has weight 0 there, unless the YAML has no `factors` at all. `profiles` are tried in their order;
+    `effective` (profiles.py) makes the policy whose `factors` have the weights in force, which keeps
+    the YAML's own as `base_weights`.
     """
 
     mode: Mode = Mode.OBSERVE
@@ -93,6 +126,10 @@ class Policy(Section):
     guard: Guard = Guard()
     updates: Updates = Updates()
     factors: Mapping[str, Any] = Field(default_factory=dict, validate_default=True)
+    profiles: Mapping[str, Profile] = Field(default_factory=dict)
+    handover: Annotated[Duration, AfterValidator(_within_hours)] = 30.0 * MINUTE_S
+    timezone: TimeZoneName = ""
+    base_weights: Mapping[str, int] = Field(default_factory=dict, repr=False)
 
     @field_validator("factors", mode="before")
     @classmethod
@@ -107,24 +144,52 @@ class Policy(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Policy":
-        wait: WaitParams = self.factors["wait"]
-        if wait.weight and wait.max_wait <= self.guard.after:
-            limit = format_duration(wait.max_wait)
-            after = format_duration(self.guard.after)
-            raise ValueError(
-                f"guard.after {after} must be below factors.wait.max_wait {limit}, "
-                "else waits stop counting before the guard steps in"
-            )
-        if self.total_weight >= self.cap:
-            raise ValueError(
-                f"the weights add up to {self.total_weight}, which leaves no room below cap {self.cap}"
-            )
+        found = [*self._late_guards(), *self._too_heavy()]
+        if found:
+            raise InconsistentError(found)
         return self
+
+    def _late_guards(self) -> Iterator[tuple[tuple[Path, ...], str]]:
+        wait: WaitParams = self.factors["wait"]
+        if not any(weights["wait"] for weights in self.weight_sets.values()):
+            return
+        for path, after in self.guard.all():
+            if wait.max_wait <= after < math.inf:
+                yield (
+                    (path, ("factors", "wait", "max_wait")),
+                    f"{dotted(path)} {format_duration(after)} must be below factors.wait.max_wait "
+                    f"{format_duration(wait.max_wait)}, else waits stop counting before the guard steps in",
+                )
+
+    def _too_heavy(self) -> Iterator[tuple[tuple[Path, ...], str]]:
+        for name, weights in self.weight_sets.items():
+            total = sum(weights.values())
+            if total >= self.cap:
+                paths: tuple[Path, ...] = (("cap",), ("factors",))
+                told = "" if name == BASE else f"profiles.{name}: "
+                yield (
+                    paths if name == BASE else (("profiles", name, "weights"), *paths),
+                    f"{told}the weights add up to {total}, which leaves no room below cap {self.cap}",
+                )
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """The weight of every factor, as in force."""
+        return {name: params.weight for name, params in self.factors.items()}
+
+    @cached_property
+    def weight_sets(self) -> Mapping[str, Mapping[str, int]]:
+        """The weights that the YAML gives: its own, named base, and those of each profile."""
+        own = {name: self.base_weights.get(name, weight) for name, weight in self.weights.items()}
+        return {BASE: own} | {
+            name: {factor: profile.weights.get(factor, weight) for factor, weight in own.items()}
+            for name, profile in self.profiles.items()
+        }
 
     @cached_property
     def total_weight(self) -> int:
-        """The sum of all weights: the most that a score can be outside the guard tier."""
-        return sum(params.weight for params in self.factors.values())
+        """The most that a score can be outside the guard tier, whatever profile is in force."""
+        return max(sum(weights.values()) for weights in self.weight_sets.values())
 
     @property
     def drift_per_s(self) -> float:
@@ -134,13 +199,38 @@ class Policy(Section):
 
     @cached_property
     def room(self) -> int:
-        """How far the offset of the scores may go: a month of everybody's waiting."""
-        return max(MIN_ROOM, math.ceil(self.drift_per_s * ROOM_S))
+        """How far the offset of the scores may go: a month of everybody's waiting, in any profile."""
+        wait: WaitParams = self.factors["wait"]
+        most = max(weights["wait"] for weights in self.weight_sets.values())
+        return max(MIN_ROOM, math.ceil(most / wait.max_wait * ROOM_S))
 
     @cached_property
     def hash(self) -> str:
-        """Twelve hex digits that name what this policy says, however the YAML is written."""
-        return hashlib.sha256(json.dumps(self.stored(), sort_keys=True).encode()).hexdigest()[:12]
+        """Twelve hex digits that name what the YAML says, however it is written."""
+        return self._digest(self.weight_sets[BASE])
+
+    @property
+    def in_force_hash(self) -> str:
+        """Twelve hex digits that name the policy with the weights in force; `hash` where they are its own."""
+        return self._digest(self.weights)
+
+    def with_weights(self, weights: Mapping[str, int]) -> "Policy":
+        """Return the policy with other weights in force; it still knows its own."""
+        own = self.weight_sets[BASE]
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        values["factors"] = {
+            name: params.model_copy(update={"weight": weights[name]}) for name, params in self.factors.items()
+        }
+        values["base_weights"] = {} if weights == own else own
+        return Policy.model_validate(values, context=STORED)
+
+    def _digest(self, weights: Mapping[str, int]) -> str:
+        said = self.stored()
+        del said["base_weights"]
+        for name, weight in weights.items():
+            said["factors"][name]["weight"] = weight
+        text = json.dumps([said, list(self.profiles)], sort_keys=True)  # the order of profiles counts
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def stored(self) -> dict[str, Any]:
         """Return the policy as plain values, durations in s; `load_policy` reads it back."""
@@ -176,63 +266,31 @@ def parse_policy(text: str, where: str = "policy") -> Policy:
         raise PolicyError(
             [Problem(where, "not a policy", shown(str(data)), "a mapping of settings is needed")]
         )
-    lines = _Lines(node, where)
+    lines = Lines(node, where)
     data = dict(data or {})
     problems = list(lines.duplicates())
     if "factors" in data:
         data["factors"], found = _read_factors(data["factors"], lines)
         problems += found
+    if "profiles" in data:
+        data["profiles"], found = _read_profiles(data["profiles"], lines)
+        problems += found
+    if "base_weights" in data:
+        del data["base_weights"]
+        allowed = f"(known: {', '.join(settings_of(Policy))})"
+        problems.append(problem_at(("base_weights",), "unknown setting", "", allowed, lines))
     policy: Policy | None
-    policy, found = _validate(Policy, data, lines, ())
+    policy, found = validated(Policy, data, lines, ())
     if problems or found or policy is None:
         raise PolicyError(sorted(problems + found, key=lines.order))
     return policy
 
 
-class _Lines:
-    """Where in the YAML text each setting stands."""
-
-    def __init__(self, node: yaml.Node | None, where: str) -> None:
-        self._where = where
-        self._lines: dict[Path, int] = {}
-        self._twice: list[Path] = []
-        self._seen: set[int] = set()
-        self._walk(node, ())
-
-    def at(self, path: Path) -> str:
-        """Return `file:line` of a setting, or of the nearest one above it."""
-        for end in range(len(path), 0, -1):
-            if path[:end] in self._lines:
-                return f"{self._where}:{self._lines[path[:end]]}"
-        return self._where
-
-    def order(self, problem: Problem) -> int:
-        """Return the line of a problem, 0 where it has none."""
-        line = problem.where.removeprefix(self._where).removeprefix(":")
-        return int(line) if line else 0
-
-    def duplicates(self) -> Iterator[Problem]:
-        """Yield a problem for each key that stands twice in one mapping."""
-        for path in self._twice:
-            yield Problem(self.at(path), f"{_dotted(path)}: stands twice", "", "remove one of them")
-
-    def _walk(self, node: yaml.Node | None, path: Path) -> None:
-        if not isinstance(node, yaml.MappingNode) or id(node) in self._seen:
-            return
-        self._seen.add(id(node))  # an alias stands for what was walked before
-        for key, value in node.value:
-            below = (*path, str(key.value))
-            if below in self._lines:
-                self._twice.append(below)
-            self._lines[below] = key.start_mark.line + 1
-            self._walk(value, below)
-
-
-def _read_factors(given: object, lines: _Lines) -> tuple[dict[str, FactorParams], list[Problem]]:
+def _read_factors(given: object, lines: Lines) -> tuple[dict[str, FactorParams], list[Problem]]:
     factors: dict[str, FactorParams] = {}
     if not isinstance(given, dict) or not given:
         return {}, [
-            _problem(("factors",), "must be a mapping of factors", shown(str(given)), _known(), lines)
+            problem_at(("factors",), "must be a mapping of factors", shown(str(given)), _known(), lines)
         ]
     problems: list[Problem] = []
     for name, values in given.items():
@@ -240,51 +298,43 @@ def _read_factors(given: object, lines: _Lines) -> tuple[dict[str, FactorParams]
         factor = registry().get(str(name))
         if factor is None:
             problems.append(
-                _problem(path, "unknown factor" + _meant(str(name), registry()), "", _known(), lines)
+                problem_at(path, "unknown factor" + meant(str(name), registry()), "", _known(), lines)
             )
         elif not isinstance(values, dict):
             allowed = "a mapping such as {weight: 100}"
             problems.append(
-                _problem(path, "not the settings of a factor", shown(str(values)), allowed, lines)
+                problem_at(path, "not the settings of a factor", shown(str(values)), allowed, lines)
             )
         else:
-            params, found = _validate(factor.params, values, lines, path)
+            params, found = validated(factor.params, values, lines, path)
             problems += found
             factors |= {} if params is None else {factor.name: params}
     return factors, problems
 
 
-def _validate(model: type[Any], data: object, lines: _Lines, path: Path) -> tuple[Any, list[Problem]]:
-    try:
-        return model.model_validate(data), []
-    except ValidationError as error:
-        return None, [_explain(model, detail, lines, path) for detail in error.errors()]
+def _read_profiles(given: object, lines: Lines) -> tuple[dict[str, Profile], list[Problem]]:
+    if not isinstance(given, dict):
+        allowed = "a mapping such as {night: {when: {hours: '20:00-06:00'}, weights: {size: 400}}}"
+        return {}, [problem_at(("profiles",), "not profiles", shown(str(given)), allowed, lines)]
+    profiles: dict[str, Profile] = {}
+    problems: list[Problem] = []
+    for name, values in given.items():
+        path = ("profiles", str(name))
+        if not PROFILE_NAME.fullmatch(str(name)) or name == BASE:
+            allowed = f"letters, digits, - and _, but not {BASE}"
+            problems.append(problem_at(path, "not a name for a profile", "", allowed, lines))
+        profile, found = validated(Profile, values, lines, path)
+        problems += [*found, *_unknown_weights(values, lines, path)]
+        profiles |= {} if profile is None else {str(name): profile}
+    return profiles, problems
 
 
-def _explain(model: type[BaseModel], detail: ErrorDetails, lines: _Lines, path: Path) -> Problem:
-    place = (*path, *detail["loc"])
-    if detail["type"] == "extra_forbidden":
-        section = _section(model, detail["loc"][:-1])
-        known = ", ".join(section.model_fields)
-        what = "unknown setting" + _meant(str(place[-1]), section.model_fields)
-        return _problem(place, what, "", f"(known: {known})", lines)
-    what = detail["msg"].removeprefix("Value error, ")
-    got = shown(str(detail["input"])) if detail["loc"] else ""
-    return _problem(place, what[:1].lower() + what[1:], got, "", lines)
-
-
-def _section(model: type[BaseModel], loc: Path) -> type[BaseModel]:
-    for key in loc:
-        inner = model.model_fields[str(key)].annotation if str(key) in model.model_fields else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
-    return model
-
-
-def _problem(path: Path, what: str, got: str, allowed: str, lines: _Lines) -> Problem:
-    dotted = f"{_dotted(path)}: " if path else ""
-    return Problem(lines.at(path), dotted + what, got, allowed)
+def _unknown_weights(values: object, lines: Lines, path: Path) -> Iterator[Problem]:
+    weights = values.get("weights") if isinstance(values, dict) else None
+    for name in weights if isinstance(weights, dict) else ():
+        if str(name) not in registry():
+            what = "unknown factor" + meant(str(name), registry())
+            yield problem_at((*path, "weights", str(name)), what, "", _known(), lines)
 
 
 def _yaml_problem(error: Exception, where: str) -> Problem:
@@ -293,14 +343,5 @@ def _yaml_problem(error: Exception, where: str) -> Problem:
     return Problem(place, f"not YAML: {getattr(error, 'problem', None) or error}")
 
 
-def _meant(name: str, known: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f", did you mean '{near[0]}'?" if near else ""
-
-
 def _known() -> str:
     return f"(known: {', '.join(sorted(registry()))})"
-
-
-def _dotted(path: Path) -> str:
-    return ".".join(map(str, path))

@@ -1,8 +1,9 @@
 """A queue and a policy in, a score and its parts for every job out. Pure.
 
 score = sum of weight x factor. The whole number wanted as SiteFactor is score + offset, rounded, or,
-for a job that has waited longer than `guard.after`, a number above every score and above what
-Slurm's own factors can add, in order of wait. The offsets are the same for all jobs.
+for a job that has waited longer than its guard, a number above every score and above what Slurm's
+own factors can add, in the order in which jobs reached their guard. The offsets are the same for all
+jobs.
 """
 
 import math
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_score.columns import Bools, Ints
+from slurm_score.columns import Bools, Ints, columns_of
 from slurm_score.errors import FactorError
 from slurm_score.factors import AnyFactor, Term, registry
 from slurm_score.factors.wait import waits_s
@@ -54,8 +55,9 @@ def score_queue(queue: Queue, policy: Policy) -> Scores:
     parts = factors * np.array(weights, np.float64)
     score = parts.sum(axis=1)
     waits = waits_s(queue, policy.factors["wait"])
-    guarded = waits >= policy.guard.after
-    points = np.where(guarded, (waits - policy.guard.after) / MINUTE_S, score)
+    guards = guards_s(queue, policy)
+    guarded = waits >= guards
+    points = np.where(guarded, (waits - guards) / MINUTE_S, score)
     return Scores(
         names=tuple(used),
         weights=weights,
@@ -67,6 +69,13 @@ def score_queue(queue: Queue, policy: Policy) -> Scores:
         site=site_factors(points, guarded, guard_base(queue, policy), policy, queue.offsets),
         details={name: term.details for name, term in terms.items() if term.details},
     )
+
+
+def guards_s(queue: Queue, policy: Policy) -> Floats:
+    """Return after what wait each job is past its guard, in s, float64[n_jobs]."""
+    columns, guard = columns_of(queue), policy.guard
+    named = np.minimum(columns.qos.map(guard.of_qos), columns.partitions.map(guard.of_partitions))
+    return np.where(np.isinf(named), guard.after, named)
 
 
 def queue_order(queue: Queue, scores: Scores, i: int) -> tuple[int, int, int]:
@@ -82,8 +91,13 @@ def neutral_site(policy: Policy, offsets: Offsets = NO_OFFSETS) -> int:
 
 
 def guard_base(queue: Queue, policy: Policy) -> int:
+    """Return the SiteFactor at which a queue's guard tier begins."""
+    return guard_tier(policy, queue.cluster.config.priority_range)
+
+
+def guard_tier(policy: Policy, priority_range: int) -> int:
     """Return the SiteFactor at which the guard tier begins: above all scores and Slurm's own factors."""
-    return policy.total_weight + policy.room + queue.cluster.config.priority_range + 1
+    return policy.total_weight + policy.room + priority_range + 1
 
 
 def site_factors(points: Floats, guarded: Bools, base: int, policy: Policy, offsets: Offsets) -> Ints:

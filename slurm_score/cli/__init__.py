@@ -18,10 +18,13 @@ from slurm_score.errors import PolicyError, SlurmScoreError
 
 SUBCOMMANDS = {
     "check": "check",
+    "cycles": "cycles",
     "demo": "demo",
     "explain": "explain",
+    "history": "history",
     "install-hook": "install_hook",
     "parse": "parse",
+    "policy": "policy",
     "reprioritize": "reprioritize",
     "reset": "reset",
     "serve": "serve",
@@ -51,6 +54,9 @@ snapshot_option = _path_option(
     "snapshot",
     "/var/lib/slurm-score/snapshot.jsonl",
     "The file through which the reprioritizer tells the service about the cluster.",
+)
+audit_option = _path_option(
+    "audit", "audit", "/var/lib/slurm-score/audit.sqlite", "The SQLite file of what was decided and why."
 )
 socket_option = _path_option(
     "socket", "socket_path", "/run/slurm-score/slurm-score.sock", "The unix socket for reports."

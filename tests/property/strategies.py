@@ -4,12 +4,14 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from slurm_score.conditions import Load
 from slurm_score.factors import registry
 from slurm_score.gres import NO_GPUS, GpuCount, GpuRequest, gpu_request
 from slurm_score.hints import Hints
 from slurm_score.inventory import gpu_pressure
 from slurm_score.model import Cluster, Job, Node, Partition, PastRun, Queue, SlurmConfig
 from slurm_score.policy import Policy, load_policy
+from slurm_score.profiles import ProfileState, effective
 from tests.unit.builders import DAY, NOW
 
 PARTITIONS = ("main", "gpu", "both")
@@ -121,9 +123,25 @@ def queues(draw: st.DrawFn, min_size: int = 0) -> Queue:
     return queue_of(tuple(draw(jobs(i + 1)) for i in range(count)), draw(clusters()))
 
 
+guards = st.integers(1, 53).map(lambda hours: hours * 3600.0)
+weights = st.dictionaries(st.sampled_from(tuple(registry())), st.integers(0, 2000), min_size=1)
+whens = st.fixed_dictionaries(
+    {"hours": st.sampled_from(("", "20:00-06:00", "00:00-12:00,22:10-22:30")), "days": st.just("mon-sat")},
+    optional={"pending_jobs": st.sampled_from((">2", "<9 >12")), "pending_per_free_gpu": st.just(">1 <0.5")},
+)
+profiles = st.dictionaries(
+    st.sampled_from(("night", "busy")), st.fixed_dictionaries({"when": whens, "weights": weights})
+)
+loads = st.builds(
+    Load,
+    pending_jobs=st.integers(0, 20).map(float),
+    pending_per_free_gpu=st.sampled_from((0.0, 0.7, 3.0, float("inf"))),
+)
+
+
 @st.composite
-def policies(draw: st.DrawFn) -> Policy:
-    """Draw a policy with any weights and inner weights, its guard below its maximum wait."""
+def yaml_policies(draw: st.DrawFn) -> Policy:
+    """Draw a policy with any weights, inner weights, guards and profiles, guards below the maximum wait."""
     stored = Policy().stored()
     for name in registry():
         stored["factors"][name]["weight"] = draw(st.integers(0, 2000))
@@ -132,8 +150,21 @@ def policies(draw: st.DrawFn) -> Policy:
     stored["factors"]["wait"]["keep_after"] = draw(
         st.lists(st.sampled_from(("NODE_FAIL", "PREEMPTED", "REQUEUED")), unique=True)
     )
-    stored["guard"]["after"] = float(draw(st.integers(1, 53)) * 3600)
+    stored["guard"] = {
+        "after": draw(guards),
+        "qos": draw(st.dictionaries(st.sampled_from(("normal", "high", "")), guards)),
+        "partitions": draw(st.dictionaries(st.sampled_from(PARTITIONS), guards)),
+    }
+    stored["profiles"] = draw(profiles)
+    stored["handover"] = draw(st.sampled_from((1.0, 1800.0, 6 * 3600.0)))
     return load_policy(stored)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """Draw a policy with the weights in force at some time of the week and under some load."""
+    at_s = NOW + 60.0 * draw(st.integers(0, 7 * 24 * 60))
+    return effective(draw(yaml_policies()), at_s, draw(loads), ProfileState(), lambda _: 3600.0)[0]
 
 
 def shifted(queue: Queue, by_s: int) -> Queue:

@@ -11,19 +11,19 @@ ARROW = (
     ("errors", "units", "gres", "jobid", "hints", "hosts", "nodestate"),
     ("model",),
     ("columns", "inventory"),
-    ("factors",),
+    ("factors", "settings", "conditions"),
     ("policy",),
-    ("score",),
+    ("score", "profiles"),
     ("plan", "explain", "advice"),
-    ("predict", "slurm", "service", "snapshot", "watch", "hookfile", "sim", "report"),
-    ("suitability", "run_times", "reprioritizer"),
+    ("predict", "slurm", "service", "snapshot", "audit", "watch", "zone", "hookfile", "sim", "report"),
+    ("suitability", "run_times", "pace", "lock", "brakes", "burst", "duty", "reprioritizer", "loop"),
     ("checks",),
     ("gather",),
     ("demo", "cli"),
 )
 """Parts of the package from left to right: each imports its own group and those to the left of it."""
 
-PURE = frozenset(part for group in ARROW[:7] for part in group) | {"suitability", "checks"}
+PURE = frozenset(part for group in ARROW[:7] for part in group) | {"suitability", "checks", "pace"}
 IMPURE = frozenset({"datetime", "os", "pathlib", "random", "secrets", "socket", "subprocess", "time"})
 ENDINGS = frozenset(
     {"print", "sys.stdout.write", "click.echo", "exit", "quit", "sys.exit", "os._exit", "SystemExit"}

@@ -88,6 +88,11 @@ def test_hash_does_not_depend_on_the_spelling(text: str) -> None:
         "guard: {after: 44h}",
         "slurm_factors: replace",
         "max_snapshot_age: 301s",
+        "guard: {qos: {urgent: 45h}}",
+        "guard: {partitions: {debug: 45h}}",
+        "handover: 31m",
+        "timezone: Europe/Zurich",
+        "profiles: {night: {when: {hours: 20:00-06:00}, weights: {size: 400}}}",
     ],
 )
 def test_every_setting_changes_the_hash(text: str) -> None:
@@ -130,3 +135,97 @@ def test_policy_is_frozen() -> None:
         Policy().cap = 5  # type: ignore[misc]
     with pytest.raises(ValidationError):
         Policy().factors["wait"].weight = 5
+
+
+# guard
+
+GUARD = parse_policy(
+    "guard: {after: 45h, qos: {urgent: 12h, slow: 50h}, partitions: {debug: 2h, gpu: 20h}}"
+).guard
+
+
+@pytest.mark.parametrize(
+    ("qos", "partitions", "hours"),
+    [
+        pytest.param("normal", ("main",), 45, id="nothing named"),
+        pytest.param("", (), 45, id="neither QOS nor partition"),
+        pytest.param("urgent", ("main",), 12, id="its QOS"),
+        pytest.param("slow", ("main",), 50, id="its QOS, later than after"),
+        pytest.param("normal", ("debug",), 2, id="its partition"),
+        pytest.param("urgent", ("debug",), 2, id="both: the least"),
+        pytest.param("urgent", ("gpu",), 12, id="both: the least, of the QOS"),
+        pytest.param("normal", ("debug", "gpu"), 20, id="two partitions: the greatest"),
+        pytest.param("normal", ("main", "debug"), 45, id="not all partitions named: none counts"),
+        pytest.param("slow", ("main", "debug"), 50, id="adding a partition wins nothing"),
+    ],
+)
+def test_guard_of_a_job_is_the_least_named_for_it(qos: str, partitions: tuple[str, ...], hours: int) -> None:
+    """Each named guard is kept, and no job buys one of a partition for the others that it asks for."""
+    assert GUARD.of(qos, partitions) == hours * HOUR
+
+
+# weights in force
+
+PROFILES = """
+profiles:
+  night: {when: {hours: 20:00-06:00}, weights: {remaining: 300, size: 900}}
+  steep: {when: {days: [sat, sun]}, weights: {wait: 700, qos: 0}}
+"""
+
+
+def test_weights_that_a_profile_leaves_out_are_the_policys_own() -> None:
+    """Each set is whole: nobody has to know which are written where."""
+    assert parse_policy(PROFILES).weight_sets == {
+        "base": {"wait": 350, "remaining": 450, "size": 200, "qos": 500, "gres_fit": 100},
+        "night": {"wait": 350, "remaining": 300, "size": 900, "qos": 500, "gres_fit": 100},
+        "steep": {"wait": 700, "remaining": 450, "size": 200, "qos": 0, "gres_fit": 100},
+    }
+
+
+def test_range_is_that_of_the_heaviest_profile() -> None:
+    """The guard tier begins at the same number in every profile: a change of profile moves nobody there."""
+    policy = parse_policy(PROFILES)
+    night = policy.with_weights(policy.weight_sets["night"])
+    assert (policy.total_weight, night.total_weight) == (2150, 2150)
+    assert (policy.room, night.room) == (9334, 9334)  # 30 days of 700 points in 54 h
+    assert night.drift_per_s == 350 / (54 * HOUR)
+
+
+def test_policy_with_other_weights_knows_its_own_and_keeps_its_hash() -> None:
+    """`hash` names the YAML, `in_force_hash` what scores are made with."""
+    policy = parse_policy(PROFILES)
+    night = policy.with_weights(policy.weight_sets["night"])
+    assert night.weights == policy.weight_sets["night"]
+    assert night.weight_sets == policy.weight_sets
+    assert night.hash == policy.hash == policy.in_force_hash
+    assert night.in_force_hash != night.hash
+    assert night.with_weights(policy.weights) == policy
+
+
+def test_stored_policy_with_other_weights_is_read_back() -> None:
+    """A snapshot holds the weights in force and the YAML's own."""
+    policy = parse_policy(PROFILES)
+    night = policy.with_weights(policy.weight_sets["night"])
+    back = load_policy(json.loads(json.dumps(night.stored())))
+    assert back == night
+    assert (back.hash, back.in_force_hash) == (night.hash, night.in_force_hash)
+
+
+def test_order_of_profiles_changes_the_hash() -> None:
+    """The first that applies counts, so two orders are two policies."""
+    night, steep = PROFILES.strip().splitlines()[1:]
+    assert parse_policy(f"profiles:\n{steep}\n{night}").hash != parse_policy(PROFILES).hash
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "{hours: '8:00 - 12:00,13:00-24:00', days: mon-wed}",
+        "{hours: '08:00-12:00,13:00-24:00', days: [Wed, tue, Mon]}",
+    ],
+)
+def test_hash_does_not_depend_on_the_spelling_of_a_condition(when: str) -> None:
+    """Blanks, leading zeros and ranges say nothing."""
+    text = "profiles: {day: {when: {hours: '08:00-12:00,13:00-24:00', days: mon-wed}, weights: {qos: 1}}}"
+    other = f"profiles: {{day: {{when: {when}, weights: {{qos: 1}}}}}}"
+    assert parse_policy(other).hash == parse_policy(text).hash

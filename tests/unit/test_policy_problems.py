@@ -101,7 +101,7 @@ def test_guard_after_max_wait_is_allowed_where_wait_has_no_weight() -> None:
 def test_weights_must_leave_room_below_cap(cap: int) -> None:
     """The guard tier stands between the sum of the weights and the cap."""
     assert problems(f"cap: {cap}") == [
-        f"p.yaml: the weights add up to 1600, which leaves no room below cap {cap}"
+        f"p.yaml:1: the weights add up to 1600, which leaves no room below cap {cap}"
     ]
 
 
@@ -196,3 +196,128 @@ def test_nested_aliases_are_walked_once() -> None:
     """Thirty levels of two aliases each would be a thousand million mappings."""
     levels = [f"a{i + 1}: &a{i + 1} {{x: *a{i}, y: *a{i}}}" for i in range(30)]
     assert problems("\n".join(["a0: &a0 {x: 1}", *levels]))[0].startswith("p.yaml:1: a0: unknown setting")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "guard:\n  after: 45h\n  qos:\n    urgent: 12h\n    slow: 10d\n  partitions: {debug: 54h}",
+            [
+                "p.yaml:5: guard.qos.slow 10-00:00:00 must be below factors.wait.max_wait 2-06:00:00",
+                "p.yaml:6: guard.partitions.debug 2-06:00:00 must be below factors.wait.max_wait 2-06:00:00",
+            ],
+        ),
+        (
+            "mode: observe\nfactors:\n  wait: {weight: 1, max_wait: 40h}",
+            ["p.yaml:3: guard.after 1-21:00:00 must be below factors.wait.max_wait 1-16:00:00"],
+        ),
+        (
+            "factors: {qos: {weight: 1}}\nguard: {after: 60h}\n"
+            "profiles: {night: {when: {days: sat}, weights: {wait: 1}}}",
+            ["p.yaml:2: guard.after 2-12:00:00 must be below factors.wait.max_wait 2-06:00:00"],
+        ),
+    ],
+)
+def test_every_guard_must_come_before_the_wait_saturates(text: str, lines: list[str]) -> None:
+    """In whatever profile wait has a weight; the line is that of the setting that the file has."""
+    assert [line.split(", else")[0] for line in problems(text)] == lines
+
+
+PROFILES_WRONG = """\
+timezone: Europe/Zurihc
+handover: 7h
+profiles:
+  night:
+    when: {hours: 20-6, days: mon-frid, pending_job: ">3"}
+    weights: {remaning: 300, size: -1}
+  base: {when: {days: sat}, weights: {qos: 1}}
+  busy:
+    when:
+      pending_per_free_gpu: >2
+      pending_jobs: "2"
+    weights: {}
+  "on call": {when: {}, weights: {qos: 1.5}}
+  idle: 3
+  late: {when: {hours: 08:00-25:00}, weights: {qos: 1}}
+  never: {when: {hours: 08:00-08:00, pending_jobs: ">2 <3"}, weights: {qos: 1}}
+"""
+
+
+def test_every_problem_of_a_profile_is_told_with_its_line() -> None:
+    """Unquoted, YAML takes >2 for an empty text: it is no silent "always"."""
+    assert [line.split(",")[0].split(";")[0] for line in problems(PROFILES_WRONG)] == [
+        "p.yaml:1: timezone: not a time zone",
+        "p.yaml:2: handover: must not be above 06:00:00",
+        "p.yaml:5: profiles.night.when.hours: not hours",
+        "p.yaml:5: profiles.night.when.days: not days of the week",
+        "p.yaml:5: profiles.night.when.pending_job: unknown setting",
+        "p.yaml:6: profiles.night.weights.size: input should be greater than or equal to 0",
+        "p.yaml:6: profiles.night.weights.remaning: unknown factor",
+        "p.yaml:7: profiles.base: not a name for a profile",
+        "p.yaml:10: profiles.busy.when.pending_per_free_gpu: text is needed",
+        "p.yaml:11: profiles.busy.when.pending_jobs: not a load condition",
+        "p.yaml:12: profiles.busy.weights: dictionary should have at least 1 item after validation",
+        "p.yaml:13: profiles.on call: not a name for a profile",
+        "p.yaml:13: profiles.on call.when: says nothing",
+        "p.yaml:13: profiles.on call.weights.qos: input should be a valid integer",
+        "p.yaml:14: profiles.idle: input should be a valid dictionary or instance of Profile",
+        "p.yaml:15: profiles.late.when.hours: not hours: a day ends at 24:00",
+        "p.yaml:16: profiles.never.when.hours: not hours: begins and ends at the same time",
+        "p.yaml:16: profiles.never.when.pending_jobs: can never be entered and kept: "
+        "the second limit is on the wrong side of the first",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("timezone: Europe/Zurihc", "did you mean 'Europe/Zurich'?, got 'Europe/Zurihc'"),
+        (
+            "profiles: {a: {when: {horus: 1}, weights: {qos: 1}}}",
+            "did you mean 'hours'?; (known: hours, days, ",
+        ),
+        (
+            "profiles: {a: {when: {days: sat}, weights: {szie: 1}}}",
+            "did you mean 'size'?; (known: gres_fit, ",
+        ),
+        ("guard: {qsos: {}}", "did you mean 'qos'?; (known: after, qos, partitions)"),
+    ],
+)
+def test_near_miss_below_a_section_is_recognised(text: str, near: str) -> None:
+    """What is known there is what may stand there."""
+    assert near in problems(text)[0]
+
+
+def test_weights_of_every_profile_must_leave_room_below_cap() -> None:
+    """A profile's own and those that it leaves as they are: 350 + 450 + 200 + 4000 + 100."""
+    text = "cap: 5000\nprofiles:\n  a:\n    when: {days: sat}\n    weights: {qos: 4000}"
+    assert problems(text) == [
+        "p.yaml:5: profiles.a: the weights add up to 5100, which leaves no room below cap 5000"
+    ]
+
+
+def test_what_the_program_keeps_is_no_setting() -> None:
+    """`base_weights` is for policies that the program stored."""
+    assert problems("base_weights: {qos: 1}")[0].startswith(
+        "p.yaml:1: base_weights: unknown setting; (known: mode,"
+    )
+
+
+@pytest.mark.parametrize("text", ["profiles: 3", "profiles: [a]", "profiles: null"])
+def test_profiles_must_be_a_mapping(text: str) -> None:
+    """With an example of one."""
+    assert problems(text)[0].startswith("p.yaml:1: profiles: not profiles, got")
+
+
+def test_profiles_may_overlap() -> None:
+    """The first that applies counts."""
+    days = "{when: {days: mon-fri}, weights: {qos: 1}}"
+    assert list(parse_policy(f"profiles: {{a: {days}, b: {days}}}").profiles) == ["a", "b"]
+
+
+def test_name_in_a_guard_must_be_text() -> None:
+    """A QOS named 1 needs quotes."""
+    assert problems("guard: {qos: {1: 2h}}") == [
+        "p.yaml:1: guard.qos.1: input should be a valid string, got '1'"
+    ]

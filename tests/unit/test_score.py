@@ -11,7 +11,7 @@ from slurm_score.factors import AnyFactor, Factor, FactorParams, Term, registry
 from slurm_score.factors.qos import QosParams
 from slurm_score.model import Cluster, Queue, SlurmConfig
 from slurm_score.policy import Policy, parse_policy
-from slurm_score.score import guard_base, neutral_site, queue_order, score_queue
+from slurm_score.score import guard_base, guards_s, neutral_site, queue_order, score_queue
 from tests.unit.builders import HOUR, MINUTE, make_cluster, make_gpu_job, make_job, make_policy, make_queue
 
 GUARD_S = 45 * HOUR
@@ -95,6 +95,35 @@ def test_guarded_jobs_stand_in_order_of_wait() -> None:
     scores = score_queue(queue, Policy())
     order = sorted(range(4), key=lambda i: queue_order(queue, scores, i))
     assert [queue.jobs[i].job_id for i in order] == [3, 1, 2, 4]
+
+
+def test_guarded_jobs_stand_in_the_order_in_which_they_reached_their_guards() -> None:
+    """Not by wait: 20 h of a QOS with a guard of 12 h are 8 h past it, 50 h of another 5 h."""
+    policy = parse_policy("guard: {after: 45h, qos: {high: 12h}, partitions: {gpu: 49h}}")
+    queue = make_queue(
+        make_job(1, wait_s=50 * HOUR),
+        make_job(2, wait_s=20 * HOUR, qos="high"),
+        make_job(3, wait_s=11 * HOUR, qos="high"),
+        make_job(4, wait_s=50 * HOUR, partitions=("gpu",)),
+        make_job(5, wait_s=46 * HOUR, partitions=("main", "gpu")),
+    )
+    scores = score_queue(queue, policy)
+    assert guards_s(queue, policy).tolist() == [45 * HOUR, 12 * HOUR, 12 * HOUR, 49 * HOUR, 45 * HOUR]
+    assert scores.guarded.tolist() == [True, True, False, True, True]
+    assert scores.points[scores.guarded].tolist() == [300.0, 480.0, 60.0, 60.0]
+    base = guard_base(queue, policy)
+    assert (scores.site[scores.guarded] - base).tolist() == [300, 480, 60, 60]
+
+
+def test_guard_tier_begins_at_the_same_number_in_every_profile() -> None:
+    """1,700 for the heaviest weights, 9,334 for the offset at the steepest wait, 1,500 for Slurm's own."""
+    heavy = "a: {when: {days: sat}, weights: {qos: 600}}"
+    steep = "b: {when: {days: sun}, weights: {wait: 700, qos: 0}}"
+    policy = parse_policy(f"profiles: {{{heavy}, {steep}}}")
+    queue = make_queue(cluster=weighing_cluster())
+    assert {guard_base(queue, policy.with_weights(weights)) for weights in policy.weight_sets.values()} == {
+        1700 + 9334 + 1500 + 1
+    }
 
 
 def test_guard_works_without_any_weight_on_wait() -> None:

@@ -1,0 +1,81 @@
+"""slurm-score history: what was decided about one job, and why."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from slurm_score.audit import AuditError, StoredDecision, read_history
+from slurm_score.cli import audit_option
+from slurm_score.errors import ParseError
+from slurm_score.factors import registry
+from slurm_score.jobid import JobId, parse_job_id
+from slurm_score.report.table import format_table
+
+
+class JobIdType(click.ParamType[JobId]):
+    """A job id as squeue prints it."""
+
+    name = "jobid"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> JobId:
+        """Return the job id."""
+        try:
+            return value if isinstance(value, JobId) else parse_job_id(str(value))
+        except ParseError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command("history")
+@click.argument("job_id", type=JobIdType())
+@audit_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, the policies included.")
+def command(job_id: JobId, audit: Path, as_json: bool) -> None:
+    """Show what was decided about job JOB_ID, one line a decision, oldest first.
+
+    An array is found by its number, with its tasks; a task by 12_3. CHANGE is the SiteFactor that Slurm
+    held and the one that was wanted, WHY says whether it was sent; the columns between are the parts
+    of the score.
+    """
+    history = read_history(audit, job_id)
+    if not history.decisions:
+        raise AuditError(f"job {job_id}: nothing is recorded about it in {audit}")
+    click.echo(
+        json.dumps({"job": str(job_id)} | asdict(history), indent=2)
+        if as_json
+        else format_history(history.decisions),
+        nl=as_json,
+    )
+
+
+def format_history(decisions: Sequence[StoredDecision]) -> str:
+    """Return decisions as a table, with a column for each factor that any of them knew."""
+    factors = list(dict.fromkeys(name for decision in decisions for name in decision.parts))
+    headers = ["TIME", "CYCLE", "JOBID", "CHANGE", "SCORE", *map(header, factors), "WHY", "POLICY"]
+    rows = (
+        [
+            local_time(decision.start_s),
+            decision.cycle,
+            decision.job,
+            f"{'?' if decision.old is None else decision.old} -> {decision.new}",
+            f"{decision.score:.1f}",
+            *(f"{decision.parts[name]:.1f}" if name in decision.parts else "" for name in factors),
+            f"{decision.why}, past the guard" if decision.guarded else decision.why,
+            decision.policy,
+        ]
+        for decision in decisions
+    )
+    return format_table(headers, rows)
+
+
+def header(factor: str) -> str:
+    """Return a factor's column header; one that isn't installed any more has its name."""
+    return registry()[factor].header if factor in registry() else factor.upper()
+
+
+def local_time(time_s: float) -> str:
+    """Return a time as squeue prints it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time_s))
