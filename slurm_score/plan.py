@@ -6,7 +6,7 @@ takes the one that leaves most jobs as they are (README.md beside this file says
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,6 +34,8 @@ LEFT_ALONE = (
     "may hide a held or pinned task",
     "too young",
     "not ranked by Slurm yet",
+    "belongs to another cluster",
+    "scrontab job",
 )
 """Why a job gets no update, by code; 0 for none of these reasons."""
 
@@ -62,7 +64,7 @@ class Plan:
     left_over: int = 0
 
 
-def plan_updates(queue: Queue, scores: Scores, policy: Policy) -> Plan:
+def plan_updates(queue: Queue, scores: Scores, policy: Policy, scrontab: Collection[int] = ()) -> Plan:
     """Return the updates that bring Slurm's order to the wanted one, and few of them.
 
     Held and pinned jobs are left alone, a het job is updated through its leader, and a job that
@@ -70,7 +72,7 @@ def plan_updates(queue: Queue, scores: Scores, policy: Policy) -> Plan:
     the top of a partition comes first.
     """
     columns = columns_of(queue)
-    left = skip_codes(queue, policy)
+    left = skip_codes(queue, policy, scrontab)
     free = left == 0
     exact = _near_the_top(columns, scores, policy)
     tolerance = np.where(exact | scores.guarded, 0.5, policy.updates.dead_band)
@@ -113,16 +115,22 @@ def plan_reset(queue: Queue) -> Plan:
     return Plan(updates, dict(skipped))
 
 
-def skip_codes(queue: Queue, policy: Policy | None = None) -> Ints:
+def skip_codes(queue: Queue, policy: Policy | None = None, scrontab: Collection[int] = ()) -> Ints:
     """Return why each job's SiteFactor is not to be touched now, int64[n_jobs], by LEFT_ALONE.
 
     With a policy, jobs younger than its `min_age` are among them, where Slurm is older than 24.11:
-    there an update of a job that waits for its accounting record keeps the next ones waiting.
+    there an update of a job that waits for its accounting record keeps the next ones waiting. In a
+    federation only the cluster that a job comes from updates it. `scrontab` are the job ids that
+    Slurm has told to be scrontab's, which it lets nobody update.
     """
     columns = columns_of(queue)
     min_age = policy.updates.min_age if policy and not queue.cluster.config.updates_young_jobs else 0.0
     young = columns.submit_s > queue.now_s - min_age if min_age else np.zeros(len(queue), np.bool_)
-    reasons = (columns.held, columns.pinned, columns.follows, columns.hides, young, np.isnan(columns.site))
+    ours = queue.cluster.config.cluster.lower()
+    foreign = np.array([job.origin != "" and job.origin.lower() != ours for job in queue.jobs], np.bool_)
+    cron = np.isin(columns.job_id, list(scrontab))
+    unranked = np.isnan(columns.site) & ~foreign & ~cron
+    reasons = (columns.held, columns.pinned, columns.follows, columns.hides, young, unranked, foreign, cron)
     return np.select(reasons, range(1, len(LEFT_ALONE)), 0)
 
 

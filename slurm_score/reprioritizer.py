@@ -1,16 +1,17 @@
 """Read the queue, score it, plan the updates, apply them, tell the service: one cycle, or many."""
 
 import logging
-import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm_score.advice import demand_by_type
-from slurm_score.errors import SlurmError, SlurmScoreError, SnapshotError, shown
+from slurm_score.brakes import Brakes
+from slurm_score.burst import Burst
+from slurm_score.errors import ParseError, SlurmError, SnapshotError, shown
 from slurm_score.inventory import gpu_pressure
-from slurm_score.model import Cluster, Job, PastRun, Queue, SlurmConfig
+from slurm_score.model import Job, PastRun, Queue, SlurmConfig
 from slurm_score.plan import Plan, SiteFactorUpdate, plan_reset, plan_updates
 from slurm_score.policy import Mode, Policy
 from slurm_score.run_times import RunTimeKeeper
@@ -20,13 +21,18 @@ from slurm_score.snapshot import Snapshot, read_snapshot, write_snapshot
 from slurm_score.suitability import remarks, require_right_to_write, require_suitable
 
 MAX_LOGGED = 20
+SCRONTAB = "Cannot modify scrontab jobs"
+"""Slurm's words for an update of a scrontab job."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleReport:
-    """What a cycle did: jobs pending, updates planned, sent and failed, jobs skipped by reason."""
+    """What a cycle did: jobs pending, updates planned, sent and failed, jobs skipped by reason.
+
+    `left_over` updates more are due and wait for the next cycle; `halted` is what stopped the sending.
+    """
 
     mode: Mode
     policy_hash: str
@@ -35,14 +41,20 @@ class CycleReport:
     sent: int
     failures: tuple[UpdateFailure, ...]
     skipped: Mapping[str, int]
+    left_over: int = 0
+    halted: str = ""
 
     def __str__(self) -> str:
         """Return the cycle in one line."""
         skipped = ", ".join(f"{n} {reason}" for reason, n in sorted(self.skipped.items())) or "none"
         return (
             f"{self.mode}: {self.pending} pending, {self.planned} to change, {self.sent} sent, "
-            f"{len(self.failures)} failed; skipped: {skipped}; policy {self.policy_hash}"
+            f"{len(self.failures)} failed; skipped: {skipped}; {self._waits()}policy {self.policy_hash}"
         )
+
+    def _waits(self) -> str:
+        halted = f"{self.halted}; " if self.halted else ""
+        return f"{self.left_over} more wait for the next cycle; {halted}" if self.left_over else halted
 
 
 class Reprioritizer:
@@ -50,11 +62,20 @@ class Reprioritizer:
 
     `policy` is asked anew each cycle; between cycles it remembers nothing that it couldn't read
     again, except how the earlier runs of requeued jobs ended and how long users' jobs run, which
-    saves asking accounting.
+    saves asking accounting, and which jobs Slurm has told to be scrontab's.
     """
 
-    def __init__(self, gateway: Gateway, policy: Callable[[], Policy], snapshot_path: Path) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        policy: Callable[[], Policy],
+        snapshot_path: Path,
+        brakes: Brakes | None = None,
+    ) -> None:
         self._gateway = gateway
+        self._brakes = brakes or Brakes()
+        gateway.patience.left_s = self._brakes.left_s
+        self._scrontab: frozenset[int] = frozenset()
         self._policy = policy
         self._path = snapshot_path
         self._past: dict[int, tuple[int, tuple[PastRun, ...]]] = {}
@@ -71,41 +92,61 @@ class Reprioritizer:
                 snapshot can't be written. Slurm's order is left as it was, or partly updated.
         """
         policy = self._policy()
-        enforce = policy.mode is Mode.ENFORCE
-        self._gateway.guard.access = Access.ENFORCE if enforce else Access.READ_ONLY
-        snapshot = self._read(policy)
+        self._brakes.begin()
+        self._gateway.guard.access = Access.READ_ONLY
+        halted = self._brakes.killed() if policy.mode is Mode.ENFORCE else ""
+        writes = policy.mode is Mode.ENFORCE and not halted
+        snapshot = self._read(policy, writes)
         queue = snapshot.queue()
         scores = score_queue(queue, policy)
-        plan = plan_updates(queue, scores, policy)
+        plan = plan_updates(queue, scores, policy, self._scrontab)
         queue = replace(queue, offsets=plan.offsets)
         demand = demand_by_type(queue, score_queue(queue, policy))
         snapshot = replace(snapshot, demand=demand, offsets=plan.offsets)
-        failures: tuple[UpdateFailure, ...] = ()
+        burst = Burst(plan.updates[: self._brakes.most(len(plan.updates))] if writes else ())
         try:
-            if enforce:
-                failures = self._gateway.write_site_factors(plan.updates)
-                snapshot = _applied(snapshot, plan, failures)
+            if writes:
+                self._send(burst)
         finally:
-            write_snapshot(self._path, snapshot)
-        return self._report(policy, len(queue), plan, failures)
+            write_snapshot(self._path, _applied(snapshot, burst))
+        if not writes:
+            self._log_plan(plan)
+        return CycleReport(
+            mode=policy.mode,
+            policy_hash=policy.hash,
+            pending=len(queue),
+            planned=len(plan.updates),
+            sent=len(burst.sent),
+            failures=tuple(burst.failures),
+            skipped=plan.skipped,
+            left_over=plan.left_over + (len(plan.updates) - len(burst.sent) if writes else 0),
+            halted=halted or burst.halted,
+        )
 
-    def run(self, every_s: float, stop: threading.Event) -> None:
-        """Run cycles until `stop` is set; a cycle that fails is logged and the next one tried."""
-        while not stop.is_set():
-            try:
-                log.info("%s", self.cycle())
-            except SlurmScoreError as error:
-                log.error("cycle given up: %s", error)
-            stop.wait(every_s)
+    def _send(self, burst: Burst) -> None:
+        self._gateway.guard.access = Access.ENFORCE
+        try:
+            burst.send(self._gateway, self._brakes)
+        finally:
+            self._gateway.guard.access = Access.READ_ONLY
+            _log_failures(burst.failures)
+            refused = (f.update.job_id for f in burst.failures if SCRONTAB in f.message)
+            self._scrontab = self._scrontab.union(refused)
 
-    def _read(self, policy: Policy) -> Snapshot:
+    def _read(self, policy: Policy, writes: bool) -> Snapshot:
+        began_s = self._brakes.clock()
         cluster = self._gateway.read_cluster()
         require_suitable(cluster.config, policy)
         identity = self._gateway.read_identity()
-        if policy.mode is Mode.ENFORCE:
+        if writes:
             require_right_to_write(identity, cluster.config)
         self._remark(cluster.config, remarks(cluster.config, identity, policy))
-        jobs = self._with_past_runs(self._gateway.read_jobs())
+        found = self._gateway.read_jobs()
+        self._brakes.note_reads(self._brakes.clock() - began_s)
+        if writes:
+            self._brakes.note_rate(cluster.config, identity)
+        self._scrontab = self._scrontab.intersection(job.job_id for job in found)
+        jobs = self._with_past_runs(found)
         told = policy.advice.time_limit and policy.mode is not Mode.OBSERVE
         return Snapshot(
             policy=policy,
@@ -153,40 +194,51 @@ class Reprioritizer:
         for sentence in sentences:
             log.warning("%s", sentence)
 
-    def _report(
-        self, policy: Policy, pending: int, plan: Plan, failures: tuple[UpdateFailure, ...]
-    ) -> CycleReport:
-        enforce = policy.mode is Mode.ENFORCE
-        if not enforce:
-            for update in plan.updates[:MAX_LOGGED]:
-                log.info("would set JobId=%s SiteFactor=%d", update.update_id, update.value)
-        _log_failures(failures)
-        return CycleReport(
-            mode=policy.mode,
-            policy_hash=policy.hash,
-            pending=pending,
-            planned=len(plan.updates),
-            sent=len(plan.updates) if enforce else 0,
-            failures=failures,
-            skipped=plan.skipped,
-        )
+    def _log_plan(self, plan: Plan) -> None:
+        for update in plan.updates[:MAX_LOGGED]:
+            log.info("would set JobId=%s SiteFactor=%d", update.update_id, update.value)
 
 
-def reset(gateway: Gateway) -> tuple[Plan, tuple[UpdateFailure, ...]]:
-    """Put the SiteFactors of pending jobs back to 0; return what was planned and what failed.
+def plan_of_reset(gateway: Gateway, partitions: Collection[str] = ()) -> Plan:
+    """Return the updates that put SiteFactors back to 0, of the jobs of some partitions where any are named.
 
     Raises:
-        SlurmError: Slurm can't be read, or refuses us the right; nothing was changed.
+        ParseError: there is no such partition.
+        SlurmError: Slurm can't be read, or refuses us the right.
     """
-    require_right_to_write(gateway.read_identity(), gateway.read_config())
-    plan = plan_reset(Queue(jobs=gateway.read_jobs(), cluster=Cluster(time_s=0.0), now_s=0.0))
+    cluster = gateway.read_cluster()
+    require_right_to_write(gateway.read_identity(), cluster.config)
+    unknown = sorted(set(partitions) - cluster.partitions.keys())
+    if unknown:
+        known = ", ".join(sorted(cluster.partitions))
+        raise ParseError("--partition: no such partition", ",".join(unknown), f"there are {known}")
+    jobs = gateway.read_jobs()
+    if partitions:
+        jobs = tuple(job for job in jobs if not set(partitions).isdisjoint(job.partitions))
+    return plan_reset(Queue(jobs=jobs, cluster=cluster, now_s=cluster.time_s))
+
+
+def reset(
+    gateway: Gateway,
+    plan: Plan,
+    brakes: Brakes,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Burst:
+    """Put the SiteFactors of a plan of reset back to 0; return what was sent and what failed.
+
+    Raises:
+        SlurmError: Slurm failed on the way. A second plan has what is left to do.
+    """
     gateway.guard.access = Access.RESET
-    failures = gateway.write_site_factors(plan.updates)
-    _log_failures(failures)
-    return plan, failures
+    burst = Burst(plan.updates)
+    try:
+        burst.send(gateway, brakes, progress)
+    finally:
+        _log_failures(burst.failures)
+    return burst
 
 
-def _log_failures(failures: tuple[UpdateFailure, ...]) -> None:
+def _log_failures(failures: Sequence[UpdateFailure]) -> None:
     """Log the failed updates by Slurm's sentence: a job that started or ended meanwhile is no news."""
     first: dict[str, SiteFactorUpdate] = {}
     for failure in reversed(failures):
@@ -198,10 +250,10 @@ def _log_failures(failures: tuple[UpdateFailure, ...]) -> None:
         )
 
 
-def _applied(snapshot: Snapshot, plan: Plan, failures: tuple[UpdateFailure, ...]) -> Snapshot:
+def _applied(snapshot: Snapshot, burst: Burst) -> Snapshot:
     """Return the snapshot with the SiteFactors that Slurm now holds."""
-    failed = {failure.update.job_id for failure in failures}
-    held = {update.job_id: update.value for update in plan.updates if update.job_id not in failed}
+    failed = {failure.update.job_id for failure in burst.failures}
+    held = {update.job_id: update.value for update in burst.sent if update.job_id not in failed}
     jobs = tuple(
         replace(job, site_factor=held[job.job_id]) if job.job_id in held else job for job in snapshot.jobs
     )

@@ -1,15 +1,22 @@
 """slurm-score reprioritize: rescore the queue, once or again and again."""
 
 import logging
+import os
 import signal
+import socket
 import threading
 from pathlib import Path
 
 import click
 
+from slurm_score.brakes import Brakes
 from slurm_score.cli import policy_option, snapshot_option
+from slurm_score.duty import Duty
 from slurm_score.errors import ParseError
+from slurm_score.lock import FileLock
+from slurm_score.loop import Loop
 from slurm_score.reprioritizer import Reprioritizer
+from slurm_score.service.notify import Notifier
 from slurm_score.slurm.commands import CommandGateway
 from slurm_score.slurm.gateway import Gateway
 from slurm_score.slurm.pyslurm_gateway import PyslurmGateway, available
@@ -56,18 +63,64 @@ def open_gateway(name: str) -> Gateway:
 )
 @click.option("--once", is_flag=True, help="Run one cycle and exit; 1 if it could not be done.")
 @click.option("--every", type=DurationType(), default="60s", show_default=True, help="Time between cycles.")
-def command(policy: Path, snapshot: Path, gateway: str, once: bool, every: float) -> None:
+@click.option(
+    "--deadline",
+    type=DurationType(),
+    envvar="SLURM_SCORE_DEADLINE",
+    show_envvar=True,
+    help="Time that a cycle may take; what isn't sent by then waits for the next one.  "
+    "[default: --every, at least 30s]",
+)
+@click.option(
+    "--kill-switch",
+    type=click.Path(path_type=Path),
+    envvar="SLURM_SCORE_KILL_SWITCH",
+    show_envvar=True,
+    help="While this file exists nothing is written to Slurm.  [default: STOP beside the snapshot]",
+)
+def command(
+    policy: Path,
+    snapshot: Path,
+    gateway: str,
+    once: bool,
+    every: float,
+    deadline: float | None,
+    kill_switch: Path | None,
+) -> None:
     """Rescore the pending jobs and, in enforce, tell Slurm what changed.
 
-    In observe and advise nothing is written to Slurm; the log says what would be.
+    In observe and advise nothing is written to Slurm; the log says what would be. One instance a
+    cluster acts: the one whose host has the acting controller, and who holds the lock beside the
+    snapshot. The others stand by.
     """
-    watched = Watched(policy, read_policy)
-    watched.current()
-    reprioritizer = Reprioritizer(open_gateway(gateway), watched.current, snapshot)
-    if once:
-        click.echo(reprioritizer.cycle())
-        return
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    reprioritizer.run(every, stop)
+    watched = Watched(policy, read_policy)
+    watched.current()
+    notifier = Notifier(os.environ)
+    brakes = Brakes(
+        every,
+        deadline_s=deadline,
+        kill_switch=kill_switch or snapshot.with_name("STOP"),
+        stop=stop,
+        alive=notifier.alive,
+    )
+    door, host = open_gateway(gateway), socket.gethostname()
+    loop = Loop(
+        Reprioritizer(door, watched.current, snapshot, brakes).cycle,
+        brakes,
+        # a cycle by hand is no instance that stays: it only waits its turn
+        Duty(door, None if once else _lock(snapshot, "instance.lock", host), host),
+        _lock(snapshot, "cycle.lock", host),
+        notifier,
+    )
+    if once:
+        click.echo(loop.turn())
+        return
+    loop.run()
+
+
+def _lock(snapshot: Path, name: str, host: str) -> FileLock:
+    """Return a lock beside the snapshot."""
+    return FileLock(snapshot.with_name(f"{snapshot.name}.{name}"), host)

@@ -25,7 +25,16 @@ from slurm_score.errors import (
 )
 from slurm_score.model import Cluster, EndedRun, Job, Node, PastRun, SlurmConfig
 from slurm_score.slurm import parse, parse_json, priorities
-from slurm_score.slurm.gateway import Identity, SiteFactorUpdate, UpdateFailure, WriteGuard
+from slurm_score.slurm.controllers import parse_ping
+from slurm_score.slurm.gateway import (
+    ControllerHost,
+    Identity,
+    Patience,
+    SiteFactorUpdate,
+    UpdateFailure,
+    WriteGuard,
+)
+from slurm_score.slurm.updates import update_lines
 
 T = TypeVar("T")
 
@@ -38,7 +47,8 @@ _FOREIGN = ("SQUEUE_", "SPRIO_", "SCONTROL_", "SACCT_", "SINFO_")
 _OURS = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
 _DOWN = re.compile(
     r"unable to contact slurm controller|unexpected message received|unable to connect to database"
-    r"|connection refused|connection timed out|socket timed out|no route to host",
+    r"|connection refused|connection timed out|socket timed out|no route to host"
+    r"|backup controller in standby mode",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(r"access/permission denied|invalid user id", re.IGNORECASE)
@@ -50,6 +60,8 @@ _FIELD_REJECTED = "Invalid job format specification"
 STATES = ",".join(parse.ACTIVE_STATES)
 READ_TIMEOUT_S = 60.0
 SECONDS_PER_UPDATE = 0.05
+ACCOUNTING_SHARE = 0.25
+"""Of what a cycle has left, a question to slurmdbd may take this much: the updates must not wait for it."""
 MAX_JSON_JOBS = 5_000
 """More jobs are never asked for as JSON, which costs squeue 150 kB of memory each."""
 
@@ -70,6 +82,8 @@ Runner = Callable[[Sequence[str], str, float], Answer]
 def run_command(argv: Sequence[str], stdin: str, timeout_s: float) -> Answer:
     """Run a Slurm command without a shell and return its answer; both pipes are drained.
 
+    It runs in a session of its own, so that a Ctrl-C at our terminal ends us between two updates.
+
     Raises:
         CommandNotFoundError, CommandTimedOutError, CommandFailedError: it couldn't be run to its end.
         ControllerDownError, AccountingDownError: it said so before its time was over.
@@ -82,6 +96,7 @@ def run_command(argv: Sequence[str], stdin: str, timeout_s: float) -> Answer:
             capture_output=True,
             timeout=timeout_s,
             check=False,
+            start_new_session=True,
             env=kept | _OURS,
         )
     except FileNotFoundError:
@@ -104,10 +119,32 @@ class CommandGateway:
         run: Runner = run_command,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.guard = guard or WriteGuard()
+        self.guard, self.patience = guard or WriteGuard(), Patience()
         self._run = run
         self._clock = clock
         self._told: set[str] = set()
+
+    def read_controllers(self) -> tuple[ControllerHost, ...]:
+        """Return the hosts of the controllers, the primary first; the first that is up acts.
+
+        Raises:
+            ControllerDownError: none of them answers.
+        """
+        argv = ("scontrol", "ping")
+        answer = self._run(argv, "", self.patience.timeout_s(READ_TIMEOUT_S))
+        controllers = parse_ping(answer.stdout)
+        if not controllers:
+            raise (
+                _failed(argv, answer)
+                if answer.returncode
+                else UnparseableAnswerError(
+                    f"{_text(argv)}: no controller, got {shown(answer.stdout)}", argv=argv
+                )
+            )
+        if not any(controller.up for controller in controllers):
+            hosts = ", ".join(controller.host for controller in controllers)
+            raise ControllerDownError(f"{_text(argv)}: slurmctld is down on {hosts}", argv=argv)
+        return controllers
 
     def read_config(self) -> SlurmConfig:
         """Return slurmctld's configuration."""
@@ -176,9 +213,9 @@ class CommandGateway:
         self.guard.permit(updates)
         if not updates:
             return ()
-        lines = [f"update JobId={u.update_id} SiteFactor={u.value}\n" for u in updates]
         argv = ("scontrol",)
-        answer = self._run(argv, "".join(lines), READ_TIMEOUT_S + SECONDS_PER_UPDATE * len(updates))
+        timeout_s = self.patience.timeout_s(READ_TIMEOUT_S + SECONDS_PER_UPDATE * len(updates))
+        answer = self._run(argv, "".join(update_lines(updates)), timeout_s)
         failures = self._failures(updates, answer)
         if len(failures) == len(updates) and all(_REFUSED.search(f.message) for f in failures):
             raise NotPermittedError(
@@ -254,7 +291,8 @@ class CommandGateway:
         return reading.items
 
     def _parsed(self, argv: Sequence[str], read: Callable[[str], T]) -> T:
-        answer = self._run(argv, "", READ_TIMEOUT_S)
+        share = ACCOUNTING_SHARE if argv[0] == "sacct" else 1.0
+        answer = self._run(argv, "", self.patience.timeout_s(READ_TIMEOUT_S, share))
         if _FIELD_REJECTED in answer.stderr:
             raise UnparseableAnswerError(f"{_text(argv)}: {_said(answer)}", argv=argv, stderr=answer.stderr)
         if answer.returncode:

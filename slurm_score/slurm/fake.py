@@ -12,13 +12,20 @@ sched_interval, and a het job is started by the main scheduler where Slurm leave
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from slurm_score.errors import NotPermittedError
+from slurm_score.errors import ControllerDownError, NotPermittedError
 from slurm_score.model import Cluster, EndedRun, Job, Node, Partition, PastRun, SlurmConfig
 from slurm_score.slurm.fake_controller import Controller, failed, hold
 from slurm_score.slurm.fake_intake import MAX_SITE_FACTOR, Intake, JobSubmit
 from slurm_score.slurm.fake_jobs import JobRun, Record
 from slurm_score.slurm.fake_submission import Submission
-from slurm_score.slurm.gateway import Identity, SiteFactorUpdate, UpdateFailure, WriteGuard
+from slurm_score.slurm.gateway import (
+    ControllerHost,
+    Identity,
+    Patience,
+    SiteFactorUpdate,
+    UpdateFailure,
+    WriteGuard,
+)
 from slurm_score.units import DAY_S
 
 __all__ = ["FakeSlurm", "JobRun", "JobSubmit", "Submission"]
@@ -38,6 +45,8 @@ _REFUSED = frozenset({_DENIED, _NOT_YOURS})
 _HELD = "Job is in held state"
 _NOT_PENDING = "Job is no longer pending execution"
 _STILL_PENDING = "Job is pending execution"
+_SCRONTAB = "Cannot modify scrontab jobs through scontrol"
+_DOWN = "Unable to contact slurm controller (connect failure)"
 
 
 class FakeSlurm:
@@ -47,6 +56,9 @@ class FakeSlurm:
     `priority_weights` maps age, qos and job_size to PriorityWeights, `admin_levels` a user to an
     AdminLevel; `user` is who we are. `job_submit` is called with what the job_submit hook sends and
     answers with `site_factor` and `advice`; a failure of it never costs anybody a submission.
+
+    `controllers` are the hosts of its slurmctld, and `dies_after` is how many updates more it carries
+    out before it goes down, None for never; set it back to None to start it again.
     """
 
     def __init__(
@@ -63,7 +75,9 @@ class FakeSlurm:
         job_submit: JobSubmit | None = None,
         backfill: bool = False,
     ) -> None:
-        self.guard, self.update_count = WriteGuard(), 0
+        self.guard, self.patience, self.update_count = WriteGuard(), Patience(), 0
+        self.controllers: tuple[ControllerHost, ...] = (ControllerHost("fake", True),)
+        self.dies_after: int | None = None
         self._user, self._admin_levels = user, dict(admin_levels or {})
         self._controller = Controller(
             nodes,
@@ -77,6 +91,16 @@ class FakeSlurm:
         self._jobs, self._intake = self._controller.jobs, Intake(self._controller, job_submit)
 
     # The gateway
+
+    def read_controllers(self) -> tuple[ControllerHost, ...]:
+        """Return the hosts of the controllers, the primary first.
+
+        Raises:
+            ControllerDownError: none of them answers.
+        """
+        if self.dies_after == 0 or not any(controller.up for controller in self.controllers):
+            raise ControllerDownError(_DOWN)
+        return self.controllers
 
     def read_config(self) -> SlurmConfig:
         """Return the configuration of a Slurm 24.11.5 with priority/multifactor and no site factor plugin."""
@@ -129,6 +153,7 @@ class FakeSlurm:
 
         Raises:
             WriteRefusedError: the guard doesn't permit it; nothing was changed.
+            ControllerDownError: slurmctld went down on the way; the updates before were carried out.
             NotPermittedError: slurmctld refused every update.
             CommandFailedError: scontrol ignored a value that is out of range; the rest was carried out.
 
@@ -350,6 +375,10 @@ class FakeSlurm:
         return pending
 
     def _update(self, update: SiteFactorUpdate) -> str:
+        if self.dies_after is not None:
+            if self.dies_after == 0:
+                raise ControllerDownError(f"scontrol update: {_DOWN}", argv=("scontrol",), returncode=1)
+            self.dies_after -= 1
         records = self._jobs.select(update.update_id)
         results = [_INVALID_ID if r is None else self._set_site_factor(r, update.value) for r in records]
         self.update_count += "" in results
@@ -363,6 +392,8 @@ class FakeSlurm:
             return _FINISHED
         if not is_operator:
             return _DENIED
+        if record.submission.scrontab:
+            return _SCRONTAB
         record.site_factor = value
         if record.held and record.reason == "BadConstraints":
             record.priority, record.reason = 1, "None"

@@ -166,6 +166,7 @@ class Record:
             hints=parse_hints(self.submission.comment),
             site_factor=(0 if self.pinned else self.site_factor) if listed else None,
             pinned=self.pinned and listed,
+            origin=self.submission.origin,
         )
 
     def run(self) -> JobRun:

@@ -29,7 +29,8 @@ class Submission:
 
     `time_limit_s` counts in whole minutes, rounded up; None leaves it to the partition. `run_time_s`
     is how long the job runs if it may, None until its time limit; nothing that Slurm tells shows it.
-    `dependency` is the job id of `afterok:`.
+    `dependency` is the job id of `afterok:`, `origin` the cluster of a federation that a job comes from;
+    a job of scrontab's takes no updates.
     """
 
     user: str = "user"
@@ -50,6 +51,8 @@ class Submission:
     dependency: int | None = None
     array: str = ""
     hold: bool = False
+    origin: str = ""
+    scrontab: bool = False
 
     @property
     def min_nodes(self) -> int:

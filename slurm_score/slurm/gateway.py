@@ -4,7 +4,8 @@
 anything, and every implementation lets its `WriteGuard` decide first.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -13,7 +14,19 @@ from slurm_score.errors import WriteRefusedError
 from slurm_score.model import Cluster, EndedRun, Job, PastRun, SlurmConfig
 from slurm_score.plan import SiteFactorUpdate
 
-__all__ = ["Access", "Gateway", "Identity", "SiteFactorUpdate", "UpdateFailure", "WriteGuard"]
+__all__ = [
+    "Access",
+    "ControllerHost",
+    "Gateway",
+    "Identity",
+    "Patience",
+    "SiteFactorUpdate",
+    "UpdateFailure",
+    "WriteGuard",
+]
+
+LEAST_PATIENCE_S = 10.0
+"""A command gets this much even where the cycle has no time left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,25 @@ class WriteGuard:
         raise WriteRefusedError(f"{len(updates)} updates refused: access is {self.access}, not enforce")
 
 
+@dataclass(slots=True)
+class Patience:
+    """How long Slurm may take to answer: as long as usual, or what the cycle has left."""
+
+    left_s: Callable[[], float] = lambda: math.inf
+
+    def timeout_s(self, usual_s: float, share: float = 1.0) -> float:
+        """Return the time-out of a command that may take a share of what is left."""
+        return min(usual_s, max(LEAST_PATIENCE_S, share * self.left_s()))
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerHost:
+    """A host with a slurmctld, and whether that answers."""
+
+    host: str
+    up: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Who we are to slurmctld: the user name and what AdminLevel it has there."""
@@ -70,6 +102,15 @@ class Gateway(Protocol):
     """The door to Slurm."""
 
     guard: WriteGuard
+    patience: Patience
+
+    def read_controllers(self) -> tuple[ControllerHost, ...]:
+        """Return the hosts of the controllers, the primary first; the first that is up acts.
+
+        Raises:
+            ControllerDownError: none of them answers.
+        """
+        ...
 
     def read_config(self) -> SlurmConfig:
         """Return slurmctld's configuration."""

@@ -36,7 +36,14 @@ from slurm_score.jobid import parse_job_id
 from slurm_score.model import Cluster, EndedRun, Job, Node, Partition, PastRun, SlurmConfig
 from slurm_score.nodestate import parse_node_state
 from slurm_score.slurm.commands import CommandGateway, error_kind
-from slurm_score.slurm.gateway import Identity, SiteFactorUpdate, UpdateFailure, WriteGuard
+from slurm_score.slurm.gateway import (
+    ControllerHost,
+    Identity,
+    Patience,
+    SiteFactorUpdate,
+    UpdateFailure,
+    WriteGuard,
+)
 from slurm_score.slurm.parse import ACTIVE_STATES
 from slurm_score.slurm.priorities import join_priorities
 from slurm_score.units import MINUTE_S, parse_time_limit
@@ -92,6 +99,19 @@ class PyslurmGateway:
     @guard.setter
     def guard(self, guard: WriteGuard) -> None:
         self._commands.guard = guard
+
+    @property
+    def patience(self) -> Patience:
+        """That of the commands; what pyslurm asks can't be given up."""
+        return self._commands.patience
+
+    @patience.setter
+    def patience(self, patience: Patience) -> None:
+        self._commands.patience = patience
+
+    def read_controllers(self) -> tuple[ControllerHost, ...]:
+        """Return the hosts of the controllers, the primary first; the first that is up acts."""
+        return self._commands.read_controllers()
 
     def read_config(self) -> SlurmConfig:
         """Return slurmctld's configuration."""

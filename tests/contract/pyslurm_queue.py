@@ -38,7 +38,8 @@ class BehavingStub(Stub):
         """Return the recorded answer, after carrying out the updates."""
         for line in stdin.splitlines():
             words = dict(word.split("=") for word in line.split(" ")[1:])
-            self._update(int(words["JobId"].partition("_")[0]), int(words["SiteFactor"]))
+            for job_id in words["JobId"].partition("_")[0].split(","):
+                self._update(int(job_id), int(words["SiteFactor"]))
         return self._answers(argv, stdin, timeout_s)
 
     def _update(self, job_id: int, value: int) -> None:

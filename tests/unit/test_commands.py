@@ -19,7 +19,7 @@ from slurm_score.errors import (
 from slurm_score.model import EndedRun, PastRun
 from slurm_score.plan import SiteFactorUpdate
 from slurm_score.slurm.commands import Answer, CommandGateway
-from slurm_score.slurm.gateway import Access, UpdateFailure, WriteGuard
+from slurm_score.slurm.gateway import Access, ControllerHost, UpdateFailure, WriteGuard
 from slurm_score.slurm.parse import ACTIVE_STATES
 from tests.unit.builders import NOW
 from tests.unit.slurm_texts import CONFIG, END, NODE, PARTITION, USERS
@@ -130,6 +130,66 @@ def test_identity_is_ours_with_the_admin_level_that_slurmctld_knows() -> None:
     assert slurm.asked[0][0] == ("scontrol", "show", "assoc_mgr", "flags=users", f"users={user}")
 
 
+def test_controllers_come_from_ping_whatever_its_exit_code() -> None:
+    """scontrol of some releases exits with 1 when one of them is down."""
+    said = "Slurmctld(primary) at ctl1 is DOWN\nSlurmctld(backup) at ctl2 is UP\n"
+    for code in (0, 1):
+        slurm = Slurm(scontrol_ping=Answer(code, said, ""))
+        assert gateway(slurm).read_controllers() == (
+            ControllerHost("ctl1", False),
+            ControllerHost("ctl2", True),
+        )
+        assert slurm.asked == [(("scontrol", "ping"), "")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "sentence"),
+    [
+        (
+            Answer(1, "Slurmctld(primary) at ctl is DOWN\n", ""),
+            ControllerDownError,
+            "scontrol ping: slurmctld is down on ctl",
+        ),
+        (
+            Answer(1, "", "scontrol: fatal: Could not establish a configuration source\n"),
+            CommandFailedError,
+            "scontrol ping: exit 1: scontrol: fatal: Could not establish a configuration source",
+        ),
+        (Answer(0, "pong\n", ""), UnparseableAnswerError, r"scontrol ping: no controller, got 'pong\n'"),
+    ],
+    ids=["down", "fatal", "odd"],
+)
+def test_no_controller_is_told_by_its_cause(answer: Answer, kind: type[SlurmError], sentence: str) -> None:
+    """Down is what the loop waits for; the rest is an error."""
+    with pytest.raises(kind) as caught:
+        gateway(Slurm(scontrol_ping=answer)).read_controllers()
+    assert str(caught.value) == sentence
+
+
+def test_time_outs_follow_what_the_cycle_has_left() -> None:
+    """A question to slurmdbd may take a quarter of it: the updates must not wait for accounting."""
+    given: list[tuple[str, float]] = []
+
+    def run(argv: Sequence[str], stdin: str, timeout_s: float) -> Answer:
+        given.append((argv[0] + stdin[:6], timeout_s))
+        return Answer(0, CONFIG if "config" in argv else "", "")
+
+    door = CommandGateway(WriteGuard(Access.ENFORCE), run)
+    door.read_config()
+    door.write_site_factors(UPDATES)
+    door.patience.left_s = lambda: 44.0
+    door.read_config()
+    door.read_past_runs([7])
+    door.write_site_factors(UPDATES)
+    assert given == [
+        ("scontrol", 60.0),
+        ("scontrolupdate", 60.15),
+        ("scontrol", 44.0),
+        ("sacct", 11.0),
+        ("scontrolupdate", 44.0),
+    ]
+
+
 # what goes wrong when reading
 
 
@@ -139,6 +199,7 @@ def test_identity_is_ours_with_the_admin_level_that_slurmctld_knows() -> None:
         ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", ControllerDownError),
         ("slurm_load_jobs error: Socket timed out on send/recv operation", ControllerDownError),
         ("slurm_load_jobs error: Connection refused", ControllerDownError),
+        ("slurm_load_jobs error: Slurm backup controller in standby mode", ControllerDownError),
         ("slurm_load_jobs error: Access/permission denied", NotPermittedError),
         ("squeue: error: Invalid user id", NotPermittedError),
         ("squeue: unrecognized option '--frob'", CommandFailedError),
@@ -284,6 +345,15 @@ def test_failure_is_mapped_back_to_its_update(stderr: str, failures: tuple[Updat
     """slurm-facts 8.16 and 8.17: exit 1 means that some failed; the others went through."""
     slurm = Slurm(scontrol=Answer(1, "scontrol: update JobId=4 …\n", stderr))
     assert gateway(slurm, Access.ENFORCE).write_site_factors(UPDATES) == failures
+
+
+def test_failures_of_a_shared_line_are_told_apart() -> None:
+    """scontrol names each job of a list, as in the recorded answers of tests/contract."""
+    updates = [SiteFactorUpdate(i, str(i), 7) for i in (4, 5, 6)]
+    slurm = Slurm(scontrol=Answer(1, "", "Invalid job id specified for job 5\n"))
+    failures = gateway(slurm, Access.ENFORCE).write_site_factors(updates)
+    assert slurm.asked == [(("scontrol",), "update JobId=4,5,6 SiteFactor=7\n")]
+    assert failures == (UpdateFailure(updates[1], "Invalid job id specified"),)
 
 
 def test_line_about_another_job_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -297,3 +297,18 @@ def test_reset_leaves_the_same_jobs_alone(changes: dict[str, Any], reason: str) 
 def test_reset_leaves_running_jobs_alone() -> None:
     """Their SiteFactor has no effect any more."""
     assert reset(make_job(1, state="RUNNING", site_factor=700)) == Plan((), {})
+
+
+@pytest.mark.parametrize(("origin", "ours"), [("", True), ("Test", True), ("test", True), ("other", False)])
+def test_job_of_another_cluster_is_left_to_it(origin: str, ours: bool) -> None:
+    """Trap 27: the origin of a federated job is a cluster's name, whatever its case; ours is `test`."""
+    done = plan(make_job(1, origin=origin, site_factor=5000))
+    assert len(done.updates) == ours
+    assert done.skipped == ({} if ours else {"belongs to another cluster": 1})
+
+
+def test_scrontab_job_is_left_alone_once_known() -> None:
+    """Trap 28: Slurm lets nobody update it."""
+    queue = make_queue(make_job(1, site_factor=5000), make_job(2, site_factor=5000))
+    done = plan_updates(queue, score_queue(queue, BY_QOS), BY_QOS, {2})
+    assert ([update.job_id for update in done.updates], done.skipped) == ([1], {"scrontab job": 1})

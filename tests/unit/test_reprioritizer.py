@@ -1,16 +1,18 @@
 """The cycle on the fake Slurm: what it writes, what it never touches, and what it does when things fail."""
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from slurm_score.brakes import CHUNK, Brakes
 from slurm_score.errors import (
     CommandFailedError,
     ControllerDownError,
     NotPermittedError,
+    ParseError,
     PolicyError,
     SnapshotError,
     UnsuitableSlurmError,
@@ -20,7 +22,7 @@ from slurm_score.factors.wait import WaitParams, waits_s
 from slurm_score.gres import GpuCount
 from slurm_score.model import Cluster, Job, Node, Partition, PastRun, SlurmConfig
 from slurm_score.policy import Mode, Policy, parse_policy
-from slurm_score.reprioritizer import Reprioritizer, reset
+from slurm_score.reprioritizer import Reprioritizer, plan_of_reset, reset
 from slurm_score.slurm.fake import FakeSlurm, Submission
 from slurm_score.slurm.gateway import Access, SiteFactorUpdate, UpdateFailure
 from slurm_score.snapshot import read_snapshot
@@ -39,8 +41,10 @@ def _busy_slurm(slurm: FakeSlurm | None = None) -> FakeSlurm:
     return slurm
 
 
-def _reprioritizer(slurm: FakeSlurm, folder: Path, policy: Policy = ENFORCE) -> Reprioritizer:
-    return Reprioritizer(slurm, lambda: policy, folder / "snapshot.jsonl")
+def _reprioritizer(
+    slurm: FakeSlurm, folder: Path, policy: Policy = ENFORCE, brakes: Brakes | None = None
+) -> Reprioritizer:
+    return Reprioritizer(slurm, lambda: policy, folder / "snapshot.jsonl", brakes)
 
 
 def _sites(slurm: FakeSlurm) -> dict[int, int | None]:
@@ -191,7 +195,7 @@ class _Configured(FakeSlurm):
     def read_cluster(self) -> Cluster:
         """Return the cluster with that configuration."""
         cluster = super().read_cluster()
-        return Cluster(time_s=cluster.time_s, config=self.config, nodes=cluster.nodes, qos=cluster.qos)
+        return replace(cluster, config=self.config)
 
 
 @pytest.mark.parametrize(
@@ -270,27 +274,6 @@ def test_without_accounting_a_requeued_job_waits_anew_and_it_is_said_once(
     assert caplog.text.count("requeued jobs count their wait from the requeue") == 1
 
 
-def test_the_loop_goes_on_after_a_failed_cycle(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Trap 26: slurmctld is down for a while; the loop says so and takes up again by itself."""
-    slurm = _failing_slurm()
-    stop = threading.Event()
-    turns: list[int] = []
-
-    def policy() -> Policy:
-        turns.append(1)
-        slurm.fails = (
-            ControllerDownError("squeue: Unable to contact slurm controller") if len(turns) == 1 else None
-        )
-        if len(turns) == 2:
-            stop.set()
-        return ENFORCE
-
-    with caplog.at_level(logging.INFO):
-        Reprioritizer(slurm, policy, tmp_path / "snapshot.jsonl").run(0.0, stop)
-    assert "cycle given up: squeue: Unable to contact slurm controller" in caplog.text
-    assert read_snapshot(tmp_path / "snapshot.jsonl").policy == ENFORCE
-
-
 def test_a_snapshot_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     """The service must not go on from an old snapshot in silence."""
     with pytest.raises(SnapshotError, match="can't write the snapshot"):
@@ -313,9 +296,210 @@ def test_reset_puts_every_site_factor_back_to_zero(tmp_path: Path) -> None:
     jobs = [slurm.submit(Submission(time_limit_s=600)) for _ in range(3)]
     slurm.schedule()
     _reprioritizer(slurm, tmp_path).cycle()
-    plan, failures = reset(slurm)
-    assert ([update.value for update in plan.updates], failures) == ([0, 0, 0], ())
+    plan = plan_of_reset(slurm)
+    burst = reset(slurm, plan, Brakes())
+    assert ([update.value for update in burst.sent], burst.failures) == ([0, 0, 0], [])
     assert _sites(slurm) == dict.fromkeys(jobs, 0)
     assert slurm.guard.access is Access.RESET
     with pytest.raises(WriteRefusedError):
         slurm.write_site_factors([SiteFactorUpdate(jobs[0], str(jobs[0]), 1)])
+
+
+def test_reset_of_a_partition_leaves_the_others_alone(tmp_path: Path) -> None:
+    """A partition that isn't there is named, with those that are."""
+    partitions = [Partition(name="main", default=True), Partition(name="side")]
+    slurm = FakeSlurm([replace(NODES[0], partitions=("main", "side"))], partitions, {"normal": 0})
+    _busy_slurm(slurm)
+    main, side = (slurm.submit(Submission(time_limit_s=600, partition=name)) for name in ("main", "side"))
+    slurm.schedule()
+    _reprioritizer(slurm, tmp_path).cycle()
+    reset(slurm, plan_of_reset(slurm, ["side"]), Brakes())
+    assert (slurm.site_factor_of(main) > 0, slurm.site_factor_of(side)) == (True, 0)
+    with pytest.raises(ParseError, match="no such partition, got 'sid'; there are main, side"):
+        plan_of_reset(slurm, ["sid"])
+
+
+def _waiting(slurm: FakeSlurm, count: int) -> list[int]:
+    """Return the ids of so many jobs that all want another SiteFactor."""
+    jobs = [slurm.submit(Submission(gres="gpu:1", time_limit_s=600 + 600 * i)) for i in range(count)]
+    slurm.schedule()
+    return jobs
+
+
+def _settled(slurm: FakeSlurm, folder: Path) -> dict[int, int | None]:
+    """Return the SiteFactors after one cycle of a new process, which must leave nothing to do."""
+    _reprioritizer(slurm, folder).cycle()
+    assert _reprioritizer(slurm, folder).cycle().planned == 0
+    return _sites(slurm)
+
+
+@pytest.mark.parametrize("carried_out", range(7))
+def test_slurmctld_that_dies_in_mid_burst_is_put_right_in_one_cycle(tmp_path: Path, carried_out: int) -> None:
+    """Trap 26: however many updates were carried out, the next cycle brings the queue to the same order."""
+    calm, slurm = _busy_slurm(), _busy_slurm()
+    assert _waiting(calm, 6) == _waiting(slurm, 6)
+    slurm.dies_after = carried_out
+    if carried_out < 6:
+        with pytest.raises(ControllerDownError):
+            _reprioritizer(slurm, tmp_path).cycle()
+    assert slurm.update_count == (carried_out if carried_out < 6 else 0)
+    slurm.dies_after = None
+    wanted, found = _settled(calm, tmp_path), _settled(slurm, tmp_path)
+    assert sorted(found, key=lambda i: -(found[i] or 0)) == sorted(wanted, key=lambda i: -(wanted[i] or 0))
+
+
+class _Killed(BaseException):
+    """The end of our own process: nothing of ours catches it."""
+
+
+class _KilledOnTheWay(FakeSlurm):
+    """A Slurm whose client is killed after some updates."""
+
+    left = 0
+
+    def write_site_factors(self, updates: Sequence[SiteFactorUpdate]) -> tuple[UpdateFailure, ...]:
+        """Carry out as many as are left, and kill who sends them."""
+        super().write_site_factors(updates[: self.left])
+        raise _Killed
+
+
+@pytest.mark.parametrize("carried_out", range(7))
+def test_a_process_killed_in_mid_burst_is_taken_up_in_one_cycle(tmp_path: Path, carried_out: int) -> None:
+    """What Slurm holds is the truth: a restart needs nothing of the process before."""
+    slurm = _KilledOnTheWay(NODES, [Partition(name="main", default=True, cpus=8)], {"normal": 0})
+    _busy_slurm(slurm)
+    jobs = _waiting(slurm, 6)
+    slurm.left = carried_out
+    with pytest.raises(_Killed):
+        _reprioritizer(slurm, tmp_path).cycle()
+    (tmp_path / "snapshot.jsonl").unlink()  # kill -9 leaves us no time to write one
+    restarted = FakeSlurm.write_site_factors
+    slurm.__class__ = type("Restarted", (FakeSlurm,), {"write_site_factors": restarted})
+    sites = _settled(slurm, tmp_path)
+    assert sorted(sites, key=lambda i: -(sites[i] or 0)) == jobs
+
+
+def test_a_stop_ends_the_burst_between_two_chunks(tmp_path: Path) -> None:
+    """SIGTERM: what was sent is known and in the snapshot, the rest waits for the next start."""
+    slurm, brakes = _busy_slurm(), Brakes()
+    _waiting(slurm, CHUNK + 5)
+    brakes = Brakes(alive=lambda: brakes.stop.set() if slurm.update_count else None)
+    report = _reprioritizer(slurm, tmp_path, ENFORCE, brakes).cycle()
+    assert (report.sent, report.left_over, report.halted) == (CHUNK, 5, "stopped")
+    assert "5 more wait for the next cycle; stopped; policy" in str(report)
+    held = {job.job_id: job.site_factor for job in read_snapshot(tmp_path / "snapshot.jsonl").jobs}
+    assert {i: site for i, site in _sites(slurm).items() if held[i] != site} == {}
+    assert _settled(slurm, tmp_path) != {}
+
+
+def test_what_the_deadline_cuts_off_comes_in_the_next_cycle(tmp_path: Path) -> None:
+    """A cycle has its interval, at least 30 s; here the clock runs 20 s for each look at it."""
+    times = iter(range(0, 10**6, 20))
+    slurm, brakes = _busy_slurm(), Brakes(200.0, clock=lambda: float(next(times)))
+    _waiting(slurm, 4 * CHUNK)
+    report = _reprioritizer(slurm, tmp_path, ENFORCE, brakes).cycle()
+    assert (0 < report.sent < 4 * CHUNK, report.halted) == (True, "deadline")
+    assert report.sent + report.left_over == 4 * CHUNK
+
+
+def test_the_kill_switch_lets_nothing_through(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The cycle goes on as in observe, says so, and needs no right to write; without the file it acts."""
+    slurm, switch = _busy_slurm(), tmp_path / "STOP"
+    _waiting(slurm, 3)
+    reprioritizer = _reprioritizer(slurm, tmp_path, ENFORCE, Brakes(kill_switch=switch))
+    switch.touch()
+    reports = [reprioritizer.cycle() for _ in range(2)]
+    assert [(report.planned, report.sent) for report in reports] == [(3, 0), (3, 0)]
+    assert (slurm.update_count, slurm.guard.access) == (0, Access.READ_ONLY)
+    assert f"kill switch {switch}" in str(reports[0])
+    switch.unlink()
+    assert reprioritizer.cycle().sent == 3
+    assert [record.getMessage() for record in caplog.records if "kill switch" in record.getMessage()] == [
+        f"kill switch {switch} exists: nothing is written to Slurm",
+        f"kill switch {switch} is gone: SiteFactors are written again",
+    ]
+
+
+def test_a_kill_switch_in_mid_burst_ends_it(tmp_path: Path) -> None:
+    """It is looked at before each chunk."""
+    slurm, switch = _busy_slurm(), tmp_path / "STOP"
+    _waiting(slurm, CHUNK + 5)
+    brakes = Brakes(kill_switch=switch, alive=lambda: switch.touch() if slurm.update_count else None)
+    report = _reprioritizer(slurm, tmp_path, ENFORCE, brakes).cycle()
+    assert (report.sent, report.left_over, report.halted) == (CHUNK, 5, f"kill switch {switch}")
+
+
+def test_a_rate_limit_caps_the_burst_and_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Trap 18: an operator gets two requests a second; in 30 s that is 60, and our reads cost 12."""
+    slurm = _Configured(
+        NODES,
+        [Partition(name="main", default=True)],
+        {"normal": 0},
+        user="op",
+        admin_levels={"op": "Operator"},
+    )
+    slurm.config = SlurmConfig(
+        cluster="fake",
+        slurm_user="slurm",
+        release="24.11.5",
+        priority_type="priority/multifactor",
+        slurmctld_parameters=("rl_enable",),
+    )
+    _busy_slurm(slurm)
+    _waiting(slurm, 100)
+    brakes = Brakes(0.0, clock=lambda: 0.0)
+    reprioritizer = _reprioritizer(slurm, tmp_path, ENFORCE, brakes)
+    assert [reprioritizer.cycle().sent for _ in range(4)] == [48, 48, 4, 0]
+    said = "slurmctld limits user op to 2 requests a second: at most 48 updates a cycle"
+    assert caplog.text.count(said) == 1
+
+
+def test_trap_28_a_scrontab_job_is_asked_once(tmp_path: Path) -> None:
+    """Slurm lets nobody update it; as long as we live it isn't tried again."""
+    slurm = _busy_slurm()
+    cron = slurm.submit(Submission(time_limit_s=600, scrontab=True))
+    slurm.schedule()
+    reprioritizer = _reprioritizer(slurm, tmp_path)
+    first, second = reprioritizer.cycle(), reprioritizer.cycle()
+    assert [failure.update.job_id for failure in first.failures] == [cron]
+    assert (second.planned, second.skipped) == (0, {"scrontab job": 1})
+
+
+def test_trap_27_a_job_of_another_cluster_is_left_alone(tmp_path: Path) -> None:
+    """In a federation the cluster that a job comes from updates it; ours by name is ours."""
+    slurm = _busy_slurm()
+    for origin in ("", "fake", "other"):
+        slurm.submit(Submission(time_limit_s=600, origin=origin))
+    slurm.schedule()
+    report = _reprioritizer(slurm, tmp_path).cycle()
+    assert (report.sent, report.skipped) == (2, {"belongs to another cluster": 1})
+
+
+class _Jumping(FakeSlurm):
+    """A Slurm whose host's clock is wrong by some time, as the snapshot's `now` tells it."""
+
+    off_s = 0
+
+    def read_cluster(self) -> Cluster:
+        """Return the cluster by the wrong clock."""
+        cluster = super().read_cluster()
+        return replace(cluster, time_s=cluster.time_s + self.off_s)
+
+
+@pytest.mark.parametrize("off_s", [-400 * 86_400, -3600, 3600, 400 * 86_400])
+def test_a_clock_that_jumps_does_no_lasting_harm(tmp_path: Path, off_s: int) -> None:
+    """Back or ahead, by an hour or a year: a cycle is done, and the next by the right clock is as before."""
+    slurm = _Jumping(NODES, [Partition(name="main", default=True, cpus=8)], {"normal": 0})
+    _busy_slurm(slurm)
+    jobs = _waiting(slurm, 6)
+    reprioritizer = _reprioritizer(slurm, tmp_path)
+    reprioritizer.cycle()
+    slurm.off_s = off_s
+    assert reprioritizer.cycle().failures == ()
+    slurm.off_s = 0
+    reprioritizer.cycle()
+    assert reprioritizer.cycle().planned == 0
+    sites = _sites(slurm)
+    assert sorted(sites, key=lambda i: -(sites[i] or 0)) == jobs

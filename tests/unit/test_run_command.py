@@ -84,3 +84,10 @@ def test_command_that_cant_be_started_is_a_failure() -> None:
     """A folder is no program."""
     with pytest.raises(CommandFailedError, match="/: Permission denied"):
         run_command(["/"], "", 60)
+
+
+def test_command_has_a_session_of_its_own() -> None:
+    """A Ctrl-C at our terminal reaches us and not the scontrol that we run."""
+    answer = run_command(["sh", "-c", "ps -o sid= -p $$; echo $$"], "", 60)
+    session, own = answer.stdout.split()
+    assert (session, session != str(os.getsid(0))) == (own, True)

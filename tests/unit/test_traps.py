@@ -68,6 +68,7 @@ def test_trap_4_what_slurm_holds_is_the_truth(slurm: FakeSlurm, tmp_path: Path) 
     reprioritizer = Reprioritizer(slurm, lambda: ENFORCE, tmp_path / "snapshot.jsonl")
     reprioritizer.cycle()
     ours = slurm.site_factor_of(job_id)
+    slurm.guard.access = Access.ENFORCE  # an admin's scontrol
     slurm.write_site_factors([SiteFactorUpdate(job_id, str(job_id), 7)])
     assert reprioritizer.cycle().sent == 1
     assert slurm.site_factor_of(job_id) == ours > 7
