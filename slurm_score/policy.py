@@ -29,8 +29,8 @@ from slurm_score.units import DAY_S, HOUR_S, MINUTE_S, format_duration
 MAX_SITE_FACTOR = 2_147_483_645
 """The largest SiteFactor that scontrol takes. Source: slurm.h, NICE_OFFSET - 3."""
 
-ROOM_S = 30.0 * DAY_S
-MIN_ROOM = 1000
+ROOM_S = 7.0 * DAY_S
+MIN_ROOM, MAX_ROOM = 1000, 2
 
 Path = tuple[str | int, ...]
 
@@ -134,8 +134,9 @@ class Policy(Section):
 
     @cached_property
     def room(self) -> int:
-        """How far the offset of the scores may go: a month of everybody's waiting."""
-        return max(MIN_ROOM, math.ceil(self.drift_per_s * ROOM_S))
+        """How far the offset of the scores may go: a week of everybody's waiting, twice a score at most."""
+        week = math.ceil(self.drift_per_s * ROOM_S)
+        return max(MIN_ROOM, min(week, MAX_ROOM * self.total_weight))
 
     @cached_property
     def hash(self) -> str:
