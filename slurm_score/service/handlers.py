@@ -89,13 +89,12 @@ def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now
     """
     age = now_s - snapshot.cluster.time_s
     if age > policy.max_snapshot_age:
-        offsets = snapshot.queue((), now_s).offsets
+        offsets = snapshot.offsets_at(now_s)
         return neutral_answer(f"the snapshot is {age:.0f} s old", policy, request, offsets)
     if request.priority is not None:
         return neutral_answer("", policy, request)
     job = job_from_request(request, snapshot.cluster)
-    offsets = snapshot.queue((), now_s).offsets
-    site = site_of(_score_of(job, snapshot, policy), policy, offsets)
+    site = site_of(_score_of(job, snapshot, policy), policy, snapshot.offsets_at(now_s))
     lines = advise(job, site, policy, snapshot.cluster, snapshot.demand, snapshot.run_times)
     return _answer(site, policy, lines)
 
