@@ -36,6 +36,7 @@ _NAMES = (
     "hints",
     "past_runs",
 )
+_READ = {name: attrgetter(name) for name in _NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def columns_of(queue: Queue) -> Columns:
 
 
 def _columns(jobs: Sequence[Job], now_s: float) -> Columns:
-    read: dict[str, list[Any]] = {name: list(map(attrgetter(name), jobs)) for name in _NAMES}
+    read: dict[str, list[Any]] = {name: list(map(get, jobs)) for name, get in _READ.items()}
     submit, eligible = _floats(read["submit_s"]), _floats(read["eligible_s"])
     job_id = np.array(read["job_id"], np.int64)
     leader = _floats(read["het_job_id"])

@@ -31,8 +31,8 @@ from slurm_score.units import DAY_S, HOUR_S, MINUTE_S, format_duration
 MAX_SITE_FACTOR = 2_147_483_645
 """The largest SiteFactor that scontrol takes. Source: slurm.h, NICE_OFFSET - 3."""
 
-ROOM_S = 30.0 * DAY_S
-MIN_ROOM = 1000
+ROOM_S = 7.0 * DAY_S
+MIN_ROOM, MAX_ROOM = 1000, 2
 
 LONGEST_HANDOVER_S = 6.0 * HOUR_S
 
@@ -199,10 +199,11 @@ class Policy(Section):
 
     @cached_property
     def room(self) -> int:
-        """How far the offset of the scores may go: a month of everybody's waiting, in any profile."""
+        """How far the offset may go: a week of everybody's waiting, twice a score at most, in any profile."""
         wait: WaitParams = self.factors["wait"]
         most = max(weights["wait"] for weights in self.weight_sets.values())
-        return max(MIN_ROOM, math.ceil(most / wait.max_wait * ROOM_S))
+        week = math.ceil(most / wait.max_wait * ROOM_S)
+        return max(MIN_ROOM, min(week, MAX_ROOM * self.total_weight))
 
     @cached_property
     def hash(self) -> str:

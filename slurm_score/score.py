@@ -50,8 +50,9 @@ def score_queue(queue: Queue, policy: Policy) -> Scores:
     """
     used = registry()
     terms = {name: _term(factor, queue, policy) for name, factor in used.items()}
+    _require_in_range(terms, queue)
     weights = tuple(policy.factors[name].weight for name in used)
-    factors = np.column_stack([terms[name].values for name in used])
+    factors = np.array([terms[name].values for name in used]).T
     parts = factors * np.array(weights, np.float64)
     score = parts.sum(axis=1)
     waits = waits_s(queue, policy.factors["wait"])
@@ -87,7 +88,12 @@ def queue_order(queue: Queue, scores: Scores, i: int) -> tuple[int, int, int]:
 def neutral_site(policy: Policy, offsets: Offsets = NO_OFFSETS) -> int:
     """Return the SiteFactor for a job about which nothing is known: every factor at its neutral value."""
     total: float = sum(policy.factors[name].weight * factor.neutral for name, factor in registry().items())
-    return min(policy.cap, math.floor(total + offsets.score + 0.5))
+    return site_of(total, policy, offsets)
+
+
+def site_of(score: float, policy: Policy, offsets: Offsets) -> int:
+    """Return the SiteFactor wanted for one job that is not past the guard."""
+    return max(0, min(policy.cap, math.floor(score + offsets.score + 0.5)))
 
 
 def guard_base(queue: Queue, policy: Policy) -> int:
@@ -111,13 +117,23 @@ def _term(factor: AnyFactor, queue: Queue, policy: Policy) -> Term:
         term: Term = factor.compute(queue, policy.factors[factor.name])
     except Exception as error:
         raise FactorError(f"factor {factor.name!r} failed: {type(error).__name__}: {error}") from error
-    for name, values in {factor.name: term.values, **term.details}.items():
-        if values.shape != (len(queue),):
-            raise FactorError(f"factor {factor.name!r}: {name} has shape {values.shape}, not ({len(queue)},)")
-        wrong = ~((values >= 0) & (values <= 1))
-        if wrong.any():
-            i = int(np.argmax(wrong))
-            raise FactorError(
-                f"factor {factor.name!r}: {name} is {values[i]} for job {queue.jobs[i].label}, not in [0, 1]"
-            )
     return term
+
+
+def _require_in_range(terms: Mapping[str, Term], queue: Queue) -> None:
+    """Raise for the first value that is no number from 0 to 1; one look at all of them is cheap."""
+    named = [
+        (factor, name, values)
+        for factor, term in terms.items()
+        for name, values in ((factor, term.values), *term.details.items())
+    ]
+    for factor, name, values in named:
+        if values.shape != (len(queue),):
+            raise FactorError(f"factor {factor!r}: {name} has shape {values.shape}, not ({len(queue)},)")
+    every = np.array([values for _, _, values in named])
+    if every.size == 0 or (every.min() >= 0 and every.max() <= 1):
+        return
+    row, i = np.argwhere(~((every >= 0) & (every <= 1)))[0].tolist()
+    factor, name, values = named[row]
+    label = queue.jobs[i].label
+    raise FactorError(f"factor {factor!r}: {name} is {values[i]} for job {label}, not in [0, 1]")

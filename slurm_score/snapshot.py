@@ -52,11 +52,12 @@ class Snapshot:
             cluster=self.cluster,
             now_s=now,
             pressure=self.pressure,
-            offsets=self._offsets(now - self.cluster.time_s),
+            offsets=self.offsets_at(now),
         )
 
-    def _offsets(self, later_s: float) -> Offsets:
-        gained = max(0.0, later_s)
+    def offsets_at(self, now_s: float) -> Offsets:
+        """Return the offsets of a later time."""
+        gained = max(0.0, now_s - self.cluster.time_s)
         return Offsets(
             max(0.0, self.offsets.score - self.policy.drift_per_s * gained),
             max(0.0, self.offsets.guard - gained / MINUTE_S),

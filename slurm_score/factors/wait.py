@@ -27,6 +27,14 @@ def waits_s(queue: Queue, params: WaitParams) -> Floats:
     job's submit time anew; the waits before its earlier runs count as far back as every run
     between ended for a reason in `keep_after`. A begin time before the submission earns nothing.
     """
+    key = ("waits_s", params.keep_after)
+    found: Floats | None = queue.memo.get(key)
+    if found is None:
+        found = queue.memo[key] = _waits_s(queue, params)
+    return found
+
+
+def _waits_s(queue: Queue, params: WaitParams) -> Floats:
     columns = columns_of(queue)
     waits = np.where(columns.eligible, queue.now_s - columns.since_s, 0.0)
     for i in columns.retried[columns.eligible[columns.retried]]:

@@ -1,14 +1,13 @@
-"""The service as two ASGI applications, for the hook and for reports: routes and status codes, no scoring."""
+"""What listens on the readers' socket, as an ASGI application: routes and status codes, no scoring."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,60 +15,27 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from slurm_score import __version__
-from slurm_score.errors import SlurmScoreError, SnapshotError
-from slurm_score.service import handlers, reports
-from slurm_score.service.handlers import ScoreAnswer, ScoreRequest
+from slurm_score.errors import SlurmScoreError
+from slurm_score.service import reports
 from slurm_score.service.state import MAX_REPORTS, State
 
 T = TypeVar("T")
 
-MAX_BODY = 64 * 1024
-
 log = logging.getLogger(__name__)
 
 
-def hook_app(state: State) -> Starlette:
-    """Return what listens on the hook's socket: one question, asked in slurmctld."""
-    return _app(state, [Route("/v1/score", score, methods=["POST"])])
-
-
 def readers_app(state: State) -> Starlette:
-    """Return what listens on the readers' socket, and on TCP where that is asked for: it changes nothing."""
-    return _app(
-        state,
-        [
-            Route("/v1/jobs", jobs),
-            Route("/v1/jobs/{job_id}", job),
-            Route("/healthz", healthz),
-            Route("/metrics", metrics),
-        ],
-    )
-
-
-def _app(state: State, routes: list[Route]) -> Starlette:
+    """Return the application, for the socket and for TCP where that is asked for: it changes nothing."""
+    routes = [
+        Route("/v1/jobs", jobs),
+        Route("/v1/jobs/{job_id}", job),
+        Route("/healthz", healthz),
+        Route("/metrics", metrics),
+    ]
     handled = {HTTPException: _http_error, SlurmScoreError: _our_error, Exception: _fault}
     app = Starlette(routes=routes, exception_handlers=handled)  # type: ignore[arg-type]
     app.state.service = state
     return app
-
-
-async def score(request: Request) -> Response:
-    """Answer the hook: 200 with a score or a neutral answer, 413 or 422 for a request that can't be read."""
-    state = _state(request)
-    state.saw_hook(request.headers.get("user-agent", ""))
-    outcomes = state.metrics.answers
-    with state.metrics.seconds.time():
-        try:
-            asked = ScoreRequest.model_validate_json(await _body(request))
-        except ValidationError as error:
-            outcomes.labels("invalid").inc()
-            return _invalid(error)
-        except HTTPException:
-            outcomes.labels("too_large").inc()
-            raise
-        answer = _score(state, asked)
-    outcomes.labels(_outcome(answer)).inc()
-    return JSONResponse(asdict(answer))
 
 
 async def jobs(request: Request) -> Response:
@@ -115,21 +81,6 @@ async def metrics(request: Request) -> Response:
     return Response(generate_latest(numbers.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def _score(state: State, asked: ScoreRequest) -> ScoreAnswer:
-    policy = state.policy.latest()
-    try:
-        snapshot = state.snapshot.latest()
-    except SnapshotError as error:
-        return handlers.neutral_answer(str(error), policy, asked)
-    return handlers.score_new_job(asked, snapshot, policy, state.clock())
-
-
-def _outcome(answer: ScoreAnswer) -> str:
-    if answer.site_factor is None:
-        return "none"
-    return "neutral" if answer.reason else "scored"
-
-
 async def _report(state: State, make: Callable[..., T], *arguments: str) -> T:
     """Let the worker make a report; shed rather than queue, and replace a worker that died."""
     if state.reports >= MAX_REPORTS:
@@ -152,22 +103,6 @@ async def _report(state: State, make: Callable[..., T], *arguments: str) -> T:
 def _state(request: Request) -> State:
     state: State = request.app.state.service
     return state
-
-
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, f"request larger than {MAX_BODY} bytes")
-    return bytes(body)
-
-
-def _invalid(error: ValidationError) -> Response:
-    faults: list[dict[str, Any]] = [
-        {"field": ".".join(map(str, fault["loc"])), "error": fault["msg"]} for fault in error.errors()
-    ]
-    return JSONResponse({"error": "invalid request", "faults": faults}, status_code=422)
 
 
 def _http_error(_: Request, error: HTTPException) -> Response:

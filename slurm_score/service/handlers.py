@@ -18,12 +18,15 @@ from slurm_score.jobid import has_task
 from slurm_score.model import NO_OFFSETS, Cluster, Job, Offsets, Queue
 from slurm_score.plan import skip_reason
 from slurm_score.policy import Mode, Policy
-from slurm_score.score import Scores, neutral_site, queue_order, score_queue
+from slurm_score.score import Scores, neutral_site, queue_order, score_queue, site_of
 from slurm_score.snapshot import Snapshot
 from slurm_score.units import MINUTE_S
 
 Text = Annotated[str, Field(max_length=8192)]
 Number = Annotated[int, Field(ge=0, le=2**63)]
+
+MAX_MEMO = 10_000
+"""Different requests whose scores are remembered, for one snapshot."""
 
 MAX_DIGITS = 10
 
@@ -86,14 +89,28 @@ def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now
     """
     age = now_s - snapshot.cluster.time_s
     if age > policy.max_snapshot_age:
-        offsets = snapshot.queue((), now_s).offsets
+        offsets = snapshot.offsets_at(now_s)
         return neutral_answer(f"the snapshot is {age:.0f} s old", policy, request, offsets)
     if request.priority is not None:
         return neutral_answer("", policy, request)
-    job = job_from_request(request, snapshot.cluster, now_s)
-    site = int(score_queue(snapshot.queue((job,), now_s), policy).site[0])
+    job = job_from_request(request, snapshot.cluster)
+    site = site_of(_score_of(job, snapshot, policy), policy, snapshot.offsets_at(now_s))
     lines = advise(job, site, policy, snapshot.cluster, snapshot.demand, snapshot.run_times)
     return _answer(site, policy, lines)
+
+
+def _score_of(job: Job, snapshot: Snapshot, policy: Policy) -> float:
+    """The score of a new job, as of the snapshot's time, worked out once for all that ask for the same.
+
+    Nothing has been waited for yet, so the score depends on the snapshot and the request alone.
+    """
+    memo, key = snapshot.cluster.memo, ("first score", policy.hash, job)
+    found: float | None = memo.get(key)
+    if found is None:
+        if len(memo) > MAX_MEMO:
+            memo.clear()
+        found = memo[key] = float(score_queue(snapshot.queue((job,)), policy).score[0])
+    return found
 
 
 def neutral_answer(
@@ -115,8 +132,8 @@ def neutral_answer(
     return _answer(neutral_site(policy, offsets), policy, lines, reason)
 
 
-def job_from_request(request: ScoreRequest, cluster: Cluster, now_s: float) -> Job:
-    """Return the job that a request describes, as it will stand in the queue."""
+def job_from_request(request: ScoreRequest, cluster: Cluster) -> Job:
+    """Return the job that a request describes, as it will stand in the queue, submitted just now."""
     partition = request.partition or cluster.default_partition
     tasks = request.num_tasks or (request.ntasks_per_node or 1) * (request.min_nodes or 1)
     gpus = _gpus(request, tasks)
@@ -127,8 +144,8 @@ def job_from_request(request: ScoreRequest, cluster: Cluster, now_s: float) -> J
         account=request.account or request.default_account or "",
         qos=request.qos or request.default_qos or "",
         partitions=tuple(filter(None, partition.split(","))),
-        submit_s=int(now_s),
-        eligible_s=int(now_s),
+        submit_s=int(cluster.time_s),
+        eligible_s=int(cluster.time_s),
         time_limit_s=_limit_s(request.time_limit_min),
         nodes=request.min_nodes or 1,
         cpus=max(

@@ -14,7 +14,8 @@ import uvicorn
 import uvloop
 from starlette.applications import Starlette
 
-from slurm_score.service.app import hook_app, readers_app
+from slurm_score.service.app import readers_app
+from slurm_score.service.hook import HookApp
 from slurm_score.service.notify import Notifier
 from slurm_score.service.sockets import HOOK_MODE, READERS_MODE, ClaimedSocket, listen_tcp
 from slurm_score.service.state import State
@@ -38,7 +39,7 @@ class Addresses:
 class _Server(uvicorn.Server):
     """A server among several of one process: the process handles the signals."""
 
-    def __init__(self, app: Starlette, ready: Callable[[], None]) -> None:
+    def __init__(self, app: Starlette | HookApp, ready: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -88,7 +89,7 @@ class Server:
                 claimed.callback(self._sockets[-1].close)
             self._claimed = claimed.pop_all()
         readers = readers_app(state)
-        apps = [hook_app(state), readers, readers]
+        apps: list[Starlette | HookApp] = [HookApp(state), readers, readers]
         self._servers = [_Server(app, self._ready) for app, _ in zip(apps, self._sockets, strict=False)]
         self._waiting = len(self._servers)
 

@@ -77,6 +77,7 @@ class State:
         self.clock = clock
         self.metrics = Metrics()
         self.hook = HookSeen()
+        self._agent, self._match = "", _HOOK.fullmatch("")
         self.reports = 0
         self.new_worker = new_worker
         self.worker = new_worker()
@@ -104,8 +105,9 @@ class State:
 
     def saw_hook(self, user_agent: str) -> None:
         """Remember who asked, if it was the hook."""
-        match = _HOOK.fullmatch(user_agent)
-        if match:
+        if user_agent != self._agent:
+            self._agent, self._match = user_agent, _HOOK.fullmatch(user_agent)
+        if match := self._match:
             self.hook = HookSeen(self.clock(), match["version"], match["lua"], int(match["s"]))
 
 

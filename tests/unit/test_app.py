@@ -9,9 +9,9 @@ import pytest
 
 from slurm_score.errors import PolicyError, ServiceError
 from slurm_score.policy import parse_policy
-from slurm_score.service.app import MAX_BODY
 from slurm_score.service.background import running_service
 from slurm_score.service.client import ServiceClient
+from slurm_score.service.hook import MAX_BODY
 from slurm_score.service.server import Addresses
 from slurm_score.service.state import State
 from tests.unit import service_support

@@ -130,17 +130,30 @@ def test_connections_beyond_the_limit_are_turned_away(service: Service) -> None:
         assert service.score(qos="high")["reason"] == ""
 
 
+@pytest.mark.parametrize(
+    ("broken", "method", "path", "told"),
+    [
+        ("service.handlers.score_new_job", "POST", "/v1/score", "Internal Server Error"),
+        ("service.reports.dump_jobs", "GET", "/v1/jobs", '{"error":"internal error: KeyError"}'),
+    ],
+)
 def test_fault_of_ours_is_one_line_to_the_client(
-    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    broken: str,
+    method: str,
+    path: str,
+    told: str,
 ) -> None:
     """The traceback stands in the log, where an admin looks for it."""
 
-    def broken(*_: object) -> None:
+    def fails(*_: object) -> None:
         raise KeyError("secret")
 
-    monkeypatch.setattr("slurm_score.service.handlers.score_new_job", broken)
-    status, _, text = service.ask("POST", "/v1/score", b"{}")
-    assert (status, json.loads(text)) == (500, {"error": "internal error: KeyError"})
+    monkeypatch.setattr(f"slurm_score.{broken}", fails)
+    status, _, text = service.ask(method, path, b"{}")
+    assert (status, text) == (500, told)
     deadline = time.monotonic() + 30
     while "KeyError: 'secret'" not in caplog.text:
         assert time.monotonic() < deadline

@@ -43,7 +43,7 @@ def ask(policy: Policy = ENFORCE, now_s: float = NOW, **fields: Any) -> ScoreAns
 
 def new_job(**fields: Any) -> Job:
     """Return the job that a request describes."""
-    return job_from_request(ScoreRequest(**fields), make_cluster(), NOW)
+    return job_from_request(ScoreRequest(**fields), make_cluster())
 
 
 # modes
@@ -68,6 +68,17 @@ def test_observe_and_advise_set_nothing(mode: Mode, advice: tuple[str, ...]) -> 
     assert ask(policy, comment="score: fast") == ScoreAnswer(
         site_factor=None, advice=advice, reason=f"mode is {mode}", policy=policy.hash
     )
+
+
+def test_same_question_has_the_same_answer_and_costs_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are remembered by what is asked for, within a bound, and only as long as the snapshot lives."""
+    monkeypatch.setattr("slurm_score.service.handlers.MAX_MEMO", 10)
+    seen = snapshot()
+    asked = [ScoreRequest(qos="high", cpus_per_task=cpus) for cpus in (*range(1, 25), 3, 3)]
+    sites = [score_new_job(request, seen, ENFORCE, NOW).site_factor for request in asked]
+    assert sites[2] == sites[-1] == sites[-2] == ask(qos="high", cpus_per_task=3).site_factor
+    assert len(set(sites)) == 24
+    assert len(seen.cluster.memo) <= 12
 
 
 @pytest.mark.parametrize(

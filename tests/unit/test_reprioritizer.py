@@ -69,7 +69,7 @@ def test_observe_logs_what_it_would_do(tmp_path: Path, caplog: pytest.LogCapture
     slurm.schedule()
     with caplog.at_level(logging.INFO):
         _reprioritizer(slurm, tmp_path, Policy()).cycle()
-    assert f"would set JobId={job_id} SiteFactor={70 + 4667}" in caplog.text
+    assert f"would set JobId={job_id} SiteFactor={70 + 1089}" in caplog.text
 
 
 def test_enforce_sets_what_changed_and_the_second_cycle_sets_nothing(tmp_path: Path) -> None:

@@ -63,22 +63,22 @@ def test_details_hold_the_sub_terms() -> None:
 
 
 def test_guard_tier_begins_above_all_scores_and_slurms_own_range() -> None:
-    """1,600 for our weights, 4,667 for their offset, 1,500 for Slurm's: 7,768 is more than any other has."""
-    assert guard_base(make_queue(cluster=weighing_cluster()), Policy()) == 7768
+    """1,600 for our weights, 1,089 for their offset, 1,500 for Slurm's: 4,190 is more than any other has."""
+    assert guard_base(make_queue(cluster=weighing_cluster()), Policy()) == 4190
 
 
 @pytest.mark.parametrize(
     ("wait_s", "site", "guarded"),
     [
         (GUARD_S - 1, 450, False),
-        (GUARD_S, 7768, True),
-        (GUARD_S + MINUTE / 2 - 1, 7768, True),
-        (GUARD_S + MINUTE, 7769, True),
-        (GUARD_S + 10 * HOUR, 8368, True),
+        (GUARD_S, 4190, True),
+        (GUARD_S + MINUTE / 2 - 1, 4190, True),
+        (GUARD_S + MINUTE, 4191, True),
+        (GUARD_S + 10 * HOUR, 4790, True),
     ],
 )
 def test_guarded_job_has_one_point_more_for_every_minute(wait_s: int, site: int, guarded: bool) -> None:
-    """Just below 45 h: 350 x 45/54 + 450 x 30/90 + 200/24 = 450; from there 7,768 and a point a minute."""
+    """Just below 45 h: 350 x 45/54 + 450 x 30/90 + 200/24 = 450; from there 4,190 and a point a minute."""
     scores = score_queue(make_queue(make_job(wait_s=wait_s), cluster=weighing_cluster()), Policy())
     assert scores.guarded.tolist() == [guarded]
     assert scores.site.tolist() == [site]

@@ -114,10 +114,10 @@ def test_a_cap_without_room_for_the_guard_is_refused_in_enforce() -> None:
     with pytest.raises(UnsuitableSlurmError) as caught:
         require_suitable(config, make_policy(mode="enforce"))
     assert str(caught.value) == (
-        "cap 1000000 leaves the guard tier no room above our weights (1600), their offset (4667) and "
-        "Slurm's own (2000000); set cap to 2106267 or more"
+        "cap 1000000 leaves the guard tier no room above our weights (1600), their offset (1089) and "
+        "Slurm's own (2000000); set cap to 2102689 or more"
     )
-    require_suitable(config, make_policy(mode="enforce", cap=2_106_267))
+    require_suitable(config, make_policy(mode="enforce", cap=2_102_689))
 
 
 QUIET: dict[str, Any] = {"priority_type": "priority/multifactor", "slurm_user": "slurm"} | {
