@@ -78,7 +78,7 @@ def explain_job(queue: Queue, scores: Scores, policy: Policy, i: int) -> Explana
         qos=job.qos,
         score=float(scores.score[i]),
         terms=tuple(_term_line(queue, scores, policy, i, column) for column in range(len(scores.names))),
-        guard=_guard(policy) if scores.guarded[i] else "",
+        guard=_guard(policy, job) if scores.guarded[i] else "",
         rank=rank,
         of=of,
         site_wanted=int(scores.site[i]),
@@ -139,6 +139,6 @@ def _rank(queue: Queue, scores: Scores, i: int) -> tuple[int, int]:
     return ahead + 1, len(rivals)
 
 
-def _guard(policy: Policy) -> str:
-    after = format_duration(policy.guard.after)
-    return f"it has waited longer than {after}: above every score, in order of wait"
+def _guard(policy: Policy, job: Job) -> str:
+    after = format_duration(policy.guard.of(job.qos, job.partitions))
+    return f"it has waited longer than {after}: above every score, in the order in which jobs got there"

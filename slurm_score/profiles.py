@@ -45,6 +45,9 @@ class ProfileState:
         return self.changes[0][1] if self.changes else ()
 
 
+NO_PROFILES = ProfileState()
+
+
 def effective(
     policy: Policy, now_s: float, load: Load | None, state: ProfileState, zone: Zone
 ) -> tuple[Policy, ProfileState]:
@@ -53,7 +56,7 @@ def effective(
     Without a load, those of the profiles by load hold that held before.
     """
     if not policy.profiles:
-        return policy, ProfileState()
+        return policy, NO_PROFILES
     state = remembered(policy, now_s, load, state)
     return policy.with_weights(_mixed(policy, shares(policy, now_s, state, zone))), state
 

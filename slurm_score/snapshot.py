@@ -17,9 +17,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from slurm_score.errors import PolicyError, SnapshotError
 from slurm_score.model import NO_OFFSETS, Cluster, Demand, Job, Node, Offsets, Queue, RunTimes
 from slurm_score.policy import Policy, load_policy
+from slurm_score.profiles import NO_PROFILES, ProfileState
 from slurm_score.units import MINUTE_S
 
-FORMAT = 2
+FORMAT = 3
 FILE_MODE = 0o640
 
 
@@ -28,7 +29,8 @@ class Snapshot:
     """What one cycle saw and by which policy.
 
     `pressure` is inventory.gpu_pressure of its jobs, `demand` advice.demand_by_type of its scores,
-    `run_times` tells by user how long jobs run, `offsets` are those of its plan.
+    `run_times` tells by user how long jobs run, `offsets` are those of its plan,
+    `profiles` what is remembered of the load. The policy has the weights that were in force.
     """
 
     policy: Policy
@@ -37,6 +39,7 @@ class Snapshot:
     demand: Mapping[str, Demand] = field(default_factory=dict)
     run_times: Mapping[str, RunTimes] = field(default_factory=dict)
     offsets: Offsets = NO_OFFSETS
+    profiles: ProfileState = NO_PROFILES
     jobs: tuple[Job, ...] = ()
 
     def queue(self, jobs: tuple[Job, ...] | None = None, now_s: float | None = None) -> Queue:
@@ -74,6 +77,7 @@ class _Header:
     demand: dict[str, Demand]
     run_times: dict[str, RunTimes]
     offsets: Offsets
+    profiles: ProfileState
 
 
 _CONFIG = ConfigDict(ser_json_inf_nan="constants")
@@ -98,6 +102,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         dict(snapshot.demand),
         dict(snapshot.run_times),
         snapshot.offsets,
+        snapshot.profiles,
     )
     lines = [
         _HEADER.dump_json((header,)),
@@ -152,5 +157,6 @@ def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
         demand=header.demand,
         run_times=header.run_times,
         offsets=header.offsets,
+        profiles=header.profiles,
         jobs=jobs,
     )

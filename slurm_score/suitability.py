@@ -107,8 +107,9 @@ def remarks_by_matter(config: SlurmConfig, identity: Identity, policy: Policy) -
 
 def counted_twice(config: SlurmConfig, policy: Policy) -> tuple[str, ...]:
     """Return Slurm's settings, as `Name=weight`, that weigh what a factor of ours weighs too."""
+    ours = policy.weight_sets.values()
     return tuple(
         f"{setting}={weight}"
         for factor, (name, setting) in TWINS.items()
-        if (weight := config.priority_weights.get(name, 0)) and policy.factors[factor].weight
+        if (weight := config.priority_weights.get(name, 0)) and any(weights[factor] for weights in ours)
     )

@@ -17,7 +17,16 @@ from slurm_score.factors import Duration
 from slurm_score.model import Cluster, Queue
 from slurm_score.plan import GUARD_ROOM
 from slurm_score.policy import Policy
-from slurm_score.profiles import ProfileState, Zone, effective, load_of, next_change, profile_at, shares
+from slurm_score.profiles import (
+    NO_PROFILES,
+    ProfileState,
+    Zone,
+    effective,
+    load_of,
+    next_change,
+    profile_at,
+    shares,
+)
 from slurm_score.report.table import format_table
 from slurm_score.score import guard_tier
 from slurm_score.slurm.commands import CommandGateway
@@ -54,9 +63,13 @@ def show(policy: Path, snapshot: Path, at: str | None, slurm: bool, as_json: boo
         at_s = time.time() if at is None else instant(at, read.timezone)
     except ValueError as error:
         raise click.BadParameter(f"{error}, got {at!r}", param_hint="--at") from None
-    queue, missing = _queue_of_slurm() if slurm else _queue_of_snapshot(snapshot)
-    told = {"file": str(policy), **told_of(read, at_s, queue)}
-    told["remarks"] = [*([missing] if missing else []), *told["remarks"]]
+    try:
+        seen, missing = read_snapshot(snapshot), ""
+    except SnapshotError as error:
+        seen, missing = None, str(error)
+    queue = _queue_of_slurm() if slurm else (seen.queue() if seen else None)
+    told = {"file": str(policy), **told_of(read, at_s, queue, seen.profiles if seen else NO_PROFILES)}
+    told["remarks"] = [*([missing] if missing and not slurm else []), *told["remarks"]]
     click.echo(json.dumps(told, indent=2) if as_json else "\n".join(_lines(told)))
 
 
@@ -95,10 +108,10 @@ def diff(ctx: click.Context, old: Path, new: Path, as_json: bool) -> None:
     ctx.exit(1 if changes else 0)
 
 
-def told_of(policy: Policy, at_s: float, queue: Queue | None) -> dict[str, Any]:
+def told_of(policy: Policy, at_s: float, queue: Queue | None, state: ProfileState) -> dict[str, Any]:
     """Return what show tells of a policy at a time; a queue tells the load and what Slurm itself weighs."""
     zone, load = zone_of(policy.timezone), None if queue is None else load_of(queue)
-    in_force, state = effective(policy, at_s, load, ProfileState(), zone)
+    in_force, state = effective(policy, at_s, load, state, zone)
     own_range = None if queue is None else queue.cluster.config.priority_range
     return {
         "mode": str(policy.mode),
@@ -161,17 +174,10 @@ def _or_unset(value: str | None) -> str:
     return "(not set)" if value is None else value
 
 
-def _queue_of_slurm() -> tuple[Queue, str]:
+def _queue_of_slurm() -> Queue:
     gateway = CommandGateway()
     cluster = gateway.read_cluster()
-    return Queue(jobs=gateway.read_jobs(), cluster=cluster, now_s=cluster.time_s), ""
-
-
-def _queue_of_snapshot(path: Path) -> tuple[Queue | None, str]:
-    try:
-        return read_snapshot(path).queue(), ""
-    except SnapshotError as error:
-        return None, str(error)
+    return Queue(jobs=gateway.read_jobs(), cluster=cluster, now_s=cluster.time_s)
 
 
 def _load(load: Load | None) -> dict[str, float | str] | None:

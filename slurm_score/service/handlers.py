@@ -94,6 +94,8 @@ def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now
     if request.priority is not None:
         return neutral_answer("", policy, request)
     job = job_from_request(request, snapshot.cluster)
+    if snapshot.policy.hash == policy.hash:
+        policy = snapshot.policy  # the same, with the weights in force
     site = site_of(_score_of(job, snapshot, policy), policy, snapshot.offsets_at(now_s))
     lines = advise(job, site, policy, snapshot.cluster, snapshot.demand, snapshot.run_times)
     return _answer(site, policy, lines)

@@ -69,7 +69,7 @@ def test_show_tells_the_weights_in_force_and_the_next_change(policy: str, tmp_pa
 
 
 def test_show_tells_bound_and_range_with_what_slurm_itself_adds(policy: str, snapshot: str) -> None:
-    """121 minutes past its guard no job is put before it any more; the tier is above 1900 + 4667 + 120."""
+    """121 minutes past its guard no job is put before it any more; the tier is above 1900 + 1089 + 120."""
     told = shown(policy, snapshot, "2026-12-01T12:00")
     closed_s = 121 * MINUTE
     assert [(row["for"], row["after_s"], row["closed_s"]) for row in told["guards"]] == [
@@ -80,11 +80,11 @@ def test_show_tells_bound_and_range_with_what_slurm_itself_adds(policy: str, sna
     ]
     assert told["site_factor"] == {
         "scores_to": 1900,
-        "offset_to": 4667,
+        "offset_to": 1089,
         "slurm_range": 120,
-        "guard_from": 6688,
+        "guard_from": 3110,
         "cap": 1_000_000,
-        "order_kept_s": (1_000_000 - 6688 - 50_000) * 60,
+        "order_kept_s": (1_000_000 - 3110 - 50_000) * 60,
     }
 
 

@@ -51,7 +51,8 @@ def test_explanation_names_job_and_policy() -> None:
 def test_guarded_job_says_so() -> None:
     """Its place comes from its wait, not from the sum above."""
     told = explain(make_job(wait_s=46 * HOUR))
-    assert told.guard == "it has waited longer than 1-21:00:00: above every score, in order of wait"
+    words = "above every score, in the order in which jobs got there"
+    assert told.guard == f"it has waited longer than 1-21:00:00: {words}"
     assert told.site_wanted == 1601 + 1089 + 60
     assert explain(make_job()).guard == ""
 

@@ -187,7 +187,7 @@ def test_range_is_that_of_the_heaviest_profile() -> None:
     policy = parse_policy(PROFILES)
     night = policy.with_weights(policy.weight_sets["night"])
     assert (policy.total_weight, night.total_weight) == (2150, 2150)
-    assert (policy.room, night.room) == (9334, 9334)  # 30 days of 700 points in 54 h
+    assert (policy.room, night.room) == (2178, 2178)  # a week of 700 points in 54 h
     assert night.drift_per_s == 350 / (54 * HOUR)
 
 

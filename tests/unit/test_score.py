@@ -116,13 +116,13 @@ def test_guarded_jobs_stand_in_the_order_in_which_they_reached_their_guards() ->
 
 
 def test_guard_tier_begins_at_the_same_number_in_every_profile() -> None:
-    """1,700 for the heaviest weights, 9,334 for the offset at the steepest wait, 1,500 for Slurm's own."""
+    """1,700 for the heaviest weights, 2,178 for the offset at the steepest wait, 1,500 for Slurm's own."""
     heavy = "a: {when: {days: sat}, weights: {qos: 600}}"
     steep = "b: {when: {days: sun}, weights: {wait: 700, qos: 0}}"
     policy = parse_policy(f"profiles: {{{heavy}, {steep}}}")
     queue = make_queue(cluster=weighing_cluster())
     assert {guard_base(queue, policy.with_weights(weights)) for weights in policy.weight_sets.values()} == {
-        1700 + 9334 + 1500 + 1
+        1700 + 2178 + 1500 + 1
     }
 
 
