@@ -11,6 +11,7 @@ signal=${3:-TERM}
 pid_file=/run/slurm-score-test/$name.pid
 export SLURM_SCORE_POLICY=${SLURM_SCORE_POLICY:-/etc/slurm/slurm-score.yaml}
 export SLURM_SCORE_SNAPSHOT=${SLURM_SCORE_SNAPSHOT:-/var/lib/slurm-score/snapshot.jsonl}
+export SLURM_SCORE_AUDIT=${SLURM_SCORE_AUDIT:-/var/lib/slurm-score/audit.sqlite}
 export SLURM_SCORE_SOCKET=${SLURM_SCORE_SOCKET:-/run/slurm-score/slurm-score.sock}
 export SLURM_SCORE_HOOK_SOCKET=${SLURM_SCORE_HOOK_SOCKET:-/run/slurm-score/hook.sock}
 

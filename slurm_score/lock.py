@@ -73,13 +73,14 @@ class FileLock:
 
     def _open(self) -> tuple[int, bool]:
         """Open the file, for reading only where it is another user's: that is enough to lock it."""
+        flags = os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), True
+            return os.open(self.path, flags | os.O_RDWR | os.O_CREAT, 0o644), True
         except PermissionError:
             pass
         except OSError as error:
             raise LockedError(f"{self.path}: can't be opened: {error.strerror}") from error
         try:
-            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC), False
+            return os.open(self.path, flags | os.O_RDONLY), False
         except OSError as error:
             raise LockedError(f"{self.path}: can't be opened: {error.strerror}") from error

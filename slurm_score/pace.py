@@ -11,7 +11,7 @@ SLOWER = 4.0
 """So many times the best recent time is slow."""
 
 READ_FLOOR_S = 2.0
-CHUNK_FLOOR_S = 1.0
+CHUNK_FLOOR_S = 2.0
 """Nothing that is done within these is slow."""
 
 RECENT = 100

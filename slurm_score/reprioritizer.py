@@ -1,24 +1,30 @@
 """Read the queue, score it, plan the updates, apply them, tell the service: one cycle, or many."""
 
 import logging
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm_score.advice import demand_by_type
+from slurm_score.audit import AuditTrail, CycleRecord, Outcome
 from slurm_score.brakes import Brakes
 from slurm_score.burst import Burst
-from slurm_score.errors import ParseError, SlurmError, SnapshotError, shown
+from slurm_score.errors import ParseError, SlurmError, SlurmScoreError, SnapshotError, shown
 from slurm_score.inventory import gpu_pressure
 from slurm_score.model import Job, PastRun, Queue, SlurmConfig
+from slurm_score.pace import READS
 from slurm_score.plan import Plan, SiteFactorUpdate, plan_reset, plan_updates
 from slurm_score.policy import Mode, Policy
+from slurm_score.profiles import NO_PROFILES, effective, load_of
 from slurm_score.run_times import RunTimeKeeper
-from slurm_score.score import score_queue
+from slurm_score.score import score_queue, with_offsets
 from slurm_score.slurm.gateway import Access, Gateway, UpdateFailure
 from slurm_score.snapshot import Snapshot, read_snapshot, write_snapshot
 from slurm_score.suitability import remarks, require_right_to_write, require_suitable
+from slurm_score.zone import zone_of
 
 MAX_LOGGED = 20
 SCRONTAB = "Cannot modify scrontab jobs"
@@ -57,6 +63,37 @@ class CycleReport:
         return f"{self.left_over} more wait for the next cycle; {halted}" if self.left_over else halted
 
 
+class _Notes:
+    """What the audit is to hear of a cycle, collected on the way."""
+
+    def __init__(self) -> None:
+        self.policy: Policy | None = None
+        self.outcome: Outcome | None = None
+        self.error = ""
+        self._start_s = time.time()
+        self._seconds = dict.fromkeys(("read", "score", "plan", "write"), 0.0)
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Note how long a part of the cycle takes, also where it fails."""
+        began_s = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[part] = time.perf_counter() - began_s
+
+    def record(self) -> CycleRecord:
+        """Return what was noted."""
+        return CycleRecord(
+            start_s=self._start_s,
+            policy=self.policy,
+            outcome=self.outcome,
+            rpcs=READS + len(self.outcome.sent) if self.outcome else 0,
+            error=self.error,
+            **{f"{part}_s": seconds for part, seconds in self._seconds.items()},
+        )
+
+
 class Reprioritizer:
     """Keeps a queue in the order of a policy, one cycle at a time.
 
@@ -71,8 +108,11 @@ class Reprioritizer:
         policy: Callable[[], Policy],
         snapshot_path: Path,
         brakes: Brakes | None = None,
+        audit: AuditTrail | None = None,
     ) -> None:
         self._gateway = gateway
+        self._audit = audit
+        self._profiles = NO_PROFILES
         self._brakes = brakes or Brakes()
         gateway.patience.left_s = self._brakes.left_s
         self._scrontab: frozenset[int] = frozenset()
@@ -85,29 +125,46 @@ class Reprioritizer:
         self._recall()
 
     def cycle(self) -> CycleReport:
-        """Run one cycle and return what it did.
+        """Run one cycle and return what it did; whatever becomes of it, the audit hears of it.
 
         Raises:
             SlurmScoreError: the policy was never good, Slurm can't be read or isn't suitable, or the
                 snapshot can't be written. Slurm's order is left as it was, or partly updated.
         """
-        policy = self._policy()
+        notes = _Notes()
+        try:
+            return self._cycle(notes)
+        except SlurmScoreError as error:
+            notes.error = str(error)
+            raise
+        finally:
+            if self._audit is not None:
+                self._audit.record(notes.record())
+
+    def _cycle(self, notes: "_Notes") -> CycleReport:
+        policy = notes.policy = self._policy()
         self._brakes.begin()
         self._gateway.guard.access = Access.READ_ONLY
         halted = self._brakes.killed() if policy.mode is Mode.ENFORCE else ""
         writes = policy.mode is Mode.ENFORCE and not halted
-        snapshot = self._read(policy, writes)
-        queue = snapshot.queue()
-        scores = score_queue(queue, policy)
-        plan = plan_updates(queue, scores, policy, self._scrontab)
-        queue = replace(queue, offsets=plan.offsets)
-        demand = demand_by_type(queue, score_queue(queue, policy))
+        with notes.timed("read"):
+            snapshot = self._in_force(self._read(policy, writes))
+        policy, queue, scrontab = snapshot.policy, snapshot.queue(), self._scrontab
+        notes.policy = policy
+        with notes.timed("score"):
+            scores = score_queue(queue, policy)
+        with notes.timed("plan"):
+            plan = plan_updates(queue, scores, policy, scrontab)
+        demand = demand_by_type(queue, with_offsets(scores, queue, policy, plan.offsets))
         snapshot = replace(snapshot, demand=demand, offsets=plan.offsets)
         burst = Burst(plan.updates[: self._brakes.most(len(plan.updates))] if writes else ())
         try:
             if writes:
-                self._send(burst)
+                with notes.timed("write"):
+                    self._send(burst)
         finally:
+            stopped = halted or burst.halted
+            notes.outcome = Outcome(queue, scores, plan, burst.sent, burst.failures, stopped, scrontab)
             write_snapshot(self._path, _applied(snapshot, burst))
         if not writes:
             self._log_plan(plan)
@@ -120,8 +177,15 @@ class Reprioritizer:
             failures=tuple(burst.failures),
             skipped=plan.skipped,
             left_over=plan.left_over + (len(plan.updates) - len(burst.sent) if writes else 0),
-            halted=halted or burst.halted,
+            halted=stopped,
         )
+
+    def _in_force(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with the weights of the profile that its time and load call for."""
+        written, queue = snapshot.policy, snapshot.queue()
+        zone = zone_of(written.timezone)
+        policy, self._profiles = effective(written, queue.now_s, load_of(queue), self._profiles, zone)
+        return replace(snapshot, policy=policy, profiles=self._profiles)
 
     def _send(self, burst: Burst) -> None:
         self._gateway.guard.access = Access.ENFORCE
@@ -179,10 +243,11 @@ class Reprioritizer:
 
     def _recall(self) -> None:
         try:
-            jobs = read_snapshot(self._path).jobs
+            last = read_snapshot(self._path)
         except SnapshotError:
             return  # a first start, or a new release: accounting is asked again
-        whole = (job for job in jobs if job.restarts and len(job.past_runs) >= job.restarts)
+        self._profiles = last.profiles
+        whole = (job for job in last.jobs if job.restarts and len(job.past_runs) >= job.restarts)
         self._past = {job.job_id: (job.restarts, job.past_runs) for job in whole}
 
     def _remark(self, config: SlurmConfig, sentences: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ jobs.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,6 +77,12 @@ def guards_s(queue: Queue, policy: Policy) -> Floats:
     columns, guard = columns_of(queue), policy.guard
     named = np.minimum(columns.qos.map(guard.of_qos), columns.partitions.map(guard.of_partitions))
     return np.where(np.isinf(named), guard.after, named)
+
+
+def with_offsets(scores: Scores, queue: Queue, policy: Policy, offsets: Offsets) -> Scores:
+    """Return the scores with the SiteFactors that other offsets make."""
+    base = guard_base(queue, policy)
+    return replace(scores, site=site_factors(scores.points, scores.guarded, base, policy, offsets))
 
 
 def queue_order(queue: Queue, scores: Scores, i: int) -> tuple[int, int, int]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
+from slurm_score.audit import AuditTrail
 from slurm_score.brakes import Brakes
-from slurm_score.cli import policy_option, snapshot_option
+from slurm_score.cli import audit_option, policy_option, snapshot_option
 from slurm_score.duty import Duty
 from slurm_score.errors import ParseError
 from slurm_score.lock import FileLock
@@ -54,6 +55,7 @@ def open_gateway(name: str) -> Gateway:
 @click.command("reprioritize")
 @policy_option
 @snapshot_option
+@audit_option
 @click.option(
     "--gateway",
     type=click.Choice(["commands", "pyslurm"]),
@@ -81,6 +83,7 @@ def open_gateway(name: str) -> Gateway:
 def command(
     policy: Path,
     snapshot: Path,
+    audit: Path,
     gateway: str,
     once: bool,
     every: float,
@@ -108,7 +111,7 @@ def command(
     )
     door, host = open_gateway(gateway), socket.gethostname()
     loop = Loop(
-        Reprioritizer(door, watched.current, snapshot, brakes).cycle,
+        Reprioritizer(door, watched.current, snapshot, brakes, AuditTrail(audit)).cycle,
         brakes,
         # a cycle by hand is no instance that stays: it only waits its turn
         Duty(door, None if once else _lock(snapshot, "instance.lock", host), host),

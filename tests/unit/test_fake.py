@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from slurm_score.errors import CommandFailedError, ServiceError
+from slurm_score.errors import CommandFailedError, ControllerDownError, ServiceError
 from slurm_score.gres import GpuCount, GpuRequest
 from slurm_score.model import Partition
 from slurm_score.slurm.fake import FakeSlurm, Submission
-from slurm_score.slurm.gateway import Gateway, Identity
+from slurm_score.slurm.gateway import Access, ControllerHost, Gateway, Identity, SiteFactorUpdate
 from tests.unit.fake_support import (
     A100,
     QOS,
@@ -320,3 +320,26 @@ def test_advice_of_an_unknown_job_is_refused() -> None:
     """An id that was never given out is invalid (slurm_errno.c, ESLURM_INVALID_JOB_ID)."""
     with pytest.raises(CommandFailedError, match="Invalid job id specified"):
         two_nodes().advice_of(7)
+
+
+def test_slurmctld_goes_down_after_so_many_updates() -> None:
+    """What was carried out stays; it answers no ping until it is started again."""
+    slurm = two_nodes()
+    jobs = [slurm.submit(Submission(time_limit_s=600)) for _ in range(3)]
+    slurm.guard.access, slurm.dies_after = Access.ENFORCE, 2
+    with pytest.raises(ControllerDownError, match="Unable to contact slurm controller"):
+        slurm.write_site_factors([SiteFactorUpdate(i, str(i), 7) for i in jobs])
+    with pytest.raises(ControllerDownError):
+        slurm.read_controllers()
+    slurm.dies_after = None
+    assert slurm.read_controllers() == (ControllerHost("fake", True),)
+    assert [slurm.site_factor_of(i) for i in jobs] == [7, 7, 0]
+
+
+def test_scrontab_job_takes_no_update() -> None:
+    """Slurm's own words, whoever asks (trap 28)."""
+    slurm = two_nodes()
+    update = SiteFactorUpdate(slurm.submit(Submission(scrontab=True)), "1", 7)
+    slurm.guard.access = Access.ENFORCE
+    (failure,) = slurm.write_site_factors([update])
+    assert failure.message == "Cannot modify scrontab jobs through scontrol"

@@ -235,6 +235,15 @@ def test_a_lock_in_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> Non
         FileLock(tmp_path / "missing" / "lock", "a").take()
 
 
+def test_a_lock_does_not_follow_a_link(tmp_path: Path) -> None:
+    """A cycle by root must not empty a file that somebody else has chosen."""
+    (tmp_path / "precious").write_text("text")
+    (tmp_path / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(LockedError, match="can't be opened"):
+        FileLock(tmp_path / "lock", "a").take()
+    assert (tmp_path / "precious").read_text() == "text"
+
+
 def test_a_signal_ends_the_pause(tmp_path: Path) -> None:
     """The loop is in a pause of an hour when the stop comes."""
     ran = threading.Event()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from slurm_score.audit import AuditTrail, read_cycles
 from slurm_score.brakes import CHUNK, Brakes
 from slurm_score.errors import (
     CommandFailedError,
@@ -503,3 +504,45 @@ def test_a_clock_that_jumps_does_no_lasting_harm(tmp_path: Path, off_s: int) -> 
     assert reprioritizer.cycle().planned == 0
     sites = _sites(slurm)
     assert sorted(sites, key=lambda i: -(sites[i] or 0)) == jobs
+
+
+# audit and profiles
+
+
+def test_a_cycle_is_written_down_with_its_updates(tmp_path: Path) -> None:
+    """Counts, RPCs and the job's own line; a cycle without a change adds no line of a job."""
+    slurm, audit = _busy_slurm(), tmp_path / "audit.sqlite"
+    _waiting(slurm, 3)
+    reprioritizer = Reprioritizer(
+        slurm, lambda: ENFORCE, tmp_path / "snapshot.jsonl", audit=AuditTrail(audit)
+    )
+    for _ in range(2):
+        reprioritizer.cycle()
+    first, second = read_cycles(audit, 10, 0.0)
+    assert [(cycle.planned, cycle.sent, cycle.error) for cycle in (first, second)] == [(3, 3, ""), (0, 0, "")]
+    assert first.rpcs - second.rpcs == 3
+    assert first.policy == ENFORCE.hash
+
+
+def test_a_cycle_that_was_given_up_is_written_down_with_its_reason(tmp_path: Path) -> None:
+    """Here Slurm isn't suitable."""
+    slurm, audit = _Configured(NODES, [Partition(name="main", cpus=8)], {}), tmp_path / "audit.sqlite"
+    slurm.config = SlurmConfig(priority_type="priority/basic")
+    reprioritizer = Reprioritizer(
+        slurm, lambda: ENFORCE, tmp_path / "snapshot.jsonl", audit=AuditTrail(audit)
+    )
+    with pytest.raises(UnsuitableSlurmError):
+        reprioritizer.cycle()
+    (cycle,) = read_cycles(audit, 10, 0.0)
+    assert "SiteFactor has no effect" in cycle.error
+
+
+def test_profile_in_force_scores_the_queue_and_the_snapshot_says_so(tmp_path: Path) -> None:
+    """A profile that always applies: the queue is scored by its weights, under the policy's own hash."""
+    policy = parse_policy("mode: enforce\nprofiles: {all: {when: {days: mon-sun}, weights: {size: 900}}}\n")
+    slurm = _busy_slurm()
+    _waiting(slurm, 1)
+    _reprioritizer(slurm, tmp_path, policy).cycle()
+    snapshot = read_snapshot(tmp_path / "snapshot.jsonl")
+    assert (policy.weights["size"], snapshot.policy.weights["size"]) == (200, 900)
+    assert snapshot.policy.hash == policy.hash

@@ -2,7 +2,7 @@
 
 The numbers are those of the list in slurm-facts, section 8. Traps of the hook (5 to 8) are in
 test_hook*.py, those of the readers' texts (3, 12, 23) in test_parse*.py, those of the loop and of the
-configuration (11, 15 to 18, 26, 29) in test_reprioritizer.py and test_suitability.py.
+configuration (11, 15 to 18, 26 to 29) in test_reprioritizer.py, test_loop.py and test_suitability.py.
 """
 
 from collections.abc import Sequence
