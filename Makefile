@@ -21,7 +21,7 @@ lint: $(READY)
 
 live: $(READY) engine
 	@$(BIN)/python -m tests.live images
-	$(BIN)/pytest -m live tests/live
+	$(BIN)/pytest -m live -n 2 --dist loadscope tests/live
 
 bench-read: $(READY) engine
 	@$(BIN)/python -m tests.bench.read $(RELEASE) $(JOBS)

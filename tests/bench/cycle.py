@@ -3,7 +3,7 @@
 A controller that schedules nothing holds 20,000 pending jobs with SiteFactor 0. In one run: the bare squeue
 and sprio; updates by a bare scontrol that reads from standard input, as many as one of our cycles sends; then
 one cycle of `slurm-score reprioritize --once` in enforce that changes every job. Its parts are those that it
-writes down in its own audit (`slurm-score cycles`), its memory is the peak of its process. Meanwhile users
+writes down in its own audit (`slurm-score cycles`), its memory is the peak of its process. During both users
 submit and list jobs, one after the other, in a loop; `submit_ms_*` and `squeue_ms_*` are the medians of that
 before the burst and during it. Prints one JSON object as the last line.
 """
@@ -62,7 +62,7 @@ def beside(work):
 ids = subprocess.run(["sprio", "-h", "-o", "%i"], capture_output=True, text=True).stdout.split()
 bare_read_s = min(sum(seconds(argv, env=env) for argv in reads) for _ in range(3))
 lines = "".join(f"update JobId={job_id} SiteFactor={1 + i % 1500}\\n" for i, job_id in enumerate(ids))
-bare_s = seconds(["scontrol"], input=lines.encode(), user="OPERATOR")
+bare_s, _ = beside(lambda: seconds(["scontrol"], input=lines.encode(), user="OPERATOR"))
 _, before = beside(lambda: time.sleep(10))
 cycle = ["slurm-score", "reprioritize", "--once"]
 _, during = beside(lambda: subprocess.run(cycle, user="OPERATOR", check=True, stdout=sys.stderr))
