@@ -6,6 +6,8 @@ SlurmScoreError
 ├── FactorError              a factor raised, or left [0, 1]
 ├── SnapshotError            the snapshot file is missing, stale or unreadable
 ├── ServiceError             the scoring service does not answer
+├── LockedError              another process holds a lock of ours
+├── AuditError               the audit's database can't be used
 └── SlurmError               Slurm, as the gateway met it
     ├── CommandNotFoundError     a Slurm command is not installed here
     ├── CommandFailedError       a command ended with an error
@@ -133,3 +135,11 @@ def shown(text: str, limit: int = 80) -> str:
     """
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     return ascii(cut) if any(not c.isprintable() for c in cut) else repr(cut)
+
+
+class LockedError(SlurmScoreError):
+    """A lock file that another process holds, or that can't be had."""
+
+
+class AuditError(SlurmScoreError):
+    """An audit database that can't be used; the sentence has the path, the cause and the remedy."""

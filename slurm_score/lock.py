@@ -8,13 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slurm_score.errors import SlurmScoreError, shown
+from slurm_score.errors import LockedError, shown
 
 POLL_S = 0.1
-
-
-class LockedError(SlurmScoreError):
-    """Another process holds the lock, or it can't be taken; the text says who or why."""
 
 
 class FileLock:

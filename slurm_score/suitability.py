@@ -98,7 +98,8 @@ def remarks_by_matter(config: SlurmConfig, identity: Identity, policy: Policy) -
             config.rate_limited and not exempt,
         ),
         "backups": (
-            f"backup controllers ({', '.join(config.controllers[1:])}): run one reprioritizer only",
+            f"backup controllers ({', '.join(config.controllers[1:])}): "
+            "of several reprioritizers only the one beside the acting controller acts",
             len(config.controllers) > 1,
         ),
     }

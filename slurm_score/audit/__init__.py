@@ -16,11 +16,9 @@ readers (read.py), which may not write, find it whole.
 
 from slurm_score.audit.decisions import Decision, Outcome, decisions
 from slurm_score.audit.read import StoredCycle, StoredDecision, read_cycles, read_history
-from slurm_score.audit.store import AuditError
 from slurm_score.audit.trail import AuditTrail, CycleRecord
 
 __all__ = [
-    "AuditError",
     "AuditTrail",
     "CycleRecord",
     "Decision",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from slurm_score.errors import SlurmScoreError
+from slurm_score.errors import AuditError
 
 VERSION = 1
 APPLICATION_ID = 0x736C7363  # "slsc"
@@ -50,10 +50,6 @@ REMEDIES = {
     sqlite3.SQLITE_NOTADB: f"{_MOVE_AWAY}",
 }
 """What to do, by SQLite's primary result code. Source: sqlite.org/rescode.html."""
-
-
-class AuditError(SlurmScoreError):
-    """The audit can't be written or read; the text says the file, SQLite's words and the remedy."""
 
 
 @contextmanager

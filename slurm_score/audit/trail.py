@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm_score.audit.decisions import Decision, Outcome, array_id, decisions, last_whys, text
-from slurm_score.audit.store import AuditError, pragma, transaction, writing
+from slurm_score.audit.store import pragma, transaction, writing
+from slurm_score.errors import AuditError
 from slurm_score.model import Queue
 from slurm_score.policy import Mode, Policy
 from slurm_score.units import DAY_S, MINUTE_S

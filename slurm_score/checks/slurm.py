@@ -17,7 +17,7 @@ MATTERS = {
     "priority flags": ("no PriorityFlags=INCR_ONLY", "take it out if jobs name several partitions"),
     "backfill": ("SchedulerParameters has bf_continue", "add bf_continue"),
     "rate limit": ("slurmctld does not slow our updates down", "run the reprioritizer as SlurmUser"),
-    "backups": ("one controller", "stop the others' reprioritizers"),
+    "backups": ("one controller", "run one on each controller's host, so that another can take over"),
 }
 """What is said where suitability finds nothing, and what to do about its remarks."""
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from slurm_score.audit import AuditError, StoredDecision, read_history
+from slurm_score.audit import StoredDecision, read_history
 from slurm_score.cli import audit_option
-from slurm_score.errors import ParseError
+from slurm_score.errors import AuditError, ParseError
 from slurm_score.factors import registry
 from slurm_score.jobid import JobId, parse_job_id
 from slurm_score.report.table import format_table

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from slurm_score.audit import (
-    AuditError,
     CycleRecord,
     StoredCycle,
     read_cycles,
@@ -18,6 +17,7 @@ from slurm_score.audit import (
 )
 from slurm_score.audit.read import History
 from slurm_score.audit.store import reading, writing
+from slurm_score.errors import AuditError
 from slurm_score.jobid import parse_job_id
 from slurm_score.slurm.gateway import UpdateFailure
 

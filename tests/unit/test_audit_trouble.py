@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from slurm_score.audit import AuditError, read_cycles
+from slurm_score.audit import read_cycles
 from slurm_score.audit.store import APPLICATION_ID, VERSION, remedy
 from slurm_score.audit.trail import RETRY_S
+from slurm_score.errors import AuditError
 
 from .audit_support import Clock, cycle_of, trail_at, without_rights
 from .builders import make_job

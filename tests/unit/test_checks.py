@@ -84,8 +84,8 @@ def test_a_result_is_one_line_that_ends_with_the_remedy() -> None:
         ),
         (
             {"controllers": ("a", "b")},
-            "warning backups: backup controllers (b): run one reprioritizer only; "
-            "stop the others' reprioritizers",
+            "warning backups: backup controllers (b): of several reprioritizers only the one beside the "
+            "acting controller acts; run one on each controller's host, so that another can take over",
         ),
     ],
 )

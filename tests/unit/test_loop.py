@@ -11,9 +11,9 @@ import pytest
 
 from slurm_score.brakes import Brakes
 from slurm_score.duty import Duty, other_host, same_host
-from slurm_score.errors import ControllerDownError, PolicyError, Problem
+from slurm_score.errors import ControllerDownError, LockedError, PolicyError, Problem
 from slurm_score.gres import GpuCount
-from slurm_score.lock import FileLock, LockedError
+from slurm_score.lock import FileLock
 from slurm_score.loop import Loop
 from slurm_score.model import Node, Partition
 from slurm_score.policy import Mode

@@ -157,7 +157,8 @@ QUIET: dict[str, Any] = {"priority_type": "priority/multifactor", "slurm_user": 
         (
             {"controllers": ("ctl1", "ctl2", "ctl3")},
             "slurm",
-            "backup controllers (ctl2, ctl3): run one reprioritizer only",
+            "backup controllers (ctl2, ctl3): "
+            "of several reprioritizers only the one beside the acting controller acts",
         ),
     ],
 )
