@@ -9,7 +9,16 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
 
 from slurm_score.conditions import BASE, PROFILE_NAME, Profile, TimeZoneName
 from slurm_score.errors import PolicyError, Problem, shown
@@ -80,18 +89,23 @@ class Guard(Section):
             yield ("guard", "partitions", name), after
 
 
+def _zero_too(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+    return 0.0 if value == "0s" else handler(value)
+
+
 class Updates(Section):
     """How few updates are sent: see plan.py.
 
     The first `exact_top` jobs of each partition always stand in their exact order; below them a
     number may be off by up to `dead_band` points. A cycle sends `per_cycle` updates at most. Before
-    Slurm 24.11 a job younger than `min_age` could keep the others waiting and is left for later.
+    Slurm 24.11 a job younger than `min_age` could keep the others waiting and is left for later; 0s
+    leaves none.
     """
 
     dead_band: Annotated[float, Field(ge=0.5, le=1_000_000)] = 0.75
     exact_top: Annotated[int, Field(ge=0, le=1_000_000, strict=True)] = 500
     per_cycle: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 2000
-    min_age: Duration = 10.0
+    min_age: Annotated[Duration, WrapValidator(_zero_too)] = 10.0
 
 
 class Advice(Section):

@@ -13,14 +13,16 @@ from slurm_score.audit import AuditTrail
 from slurm_score.brakes import Brakes
 from slurm_score.cli import audit_option, policy_option, snapshot_option
 from slurm_score.duty import Duty
-from slurm_score.errors import ParseError
+from slurm_score.errors import LockedError, ParseError
 from slurm_score.lock import FileLock
 from slurm_score.loop import Loop
+from slurm_score.policy import Mode
 from slurm_score.reprioritizer import Reprioritizer
 from slurm_score.service.notify import Notifier
 from slurm_score.slurm.commands import CommandGateway
 from slurm_score.slurm.gateway import Gateway
 from slurm_score.slurm.pyslurm_gateway import PyslurmGateway, available
+from slurm_score.suitability import require_right_to_write
 from slurm_score.units import parse_duration
 from slurm_score.watch import Watched, read_policy
 
@@ -119,9 +121,19 @@ def command(
         notifier,
     )
     if once:
-        click.echo(loop.turn())
+        try:
+            click.echo(loop.turn())
+        except LockedError:
+            _require_right(door, watched.current().mode)
+            raise
         return
     loop.run()
+
+
+def _require_right(door: Gateway, mode: Mode) -> None:
+    """Who may not use our files has mostly no right at Slurm either: that is what to be told of."""
+    if mode is Mode.ENFORCE:
+        require_right_to_write(door.read_identity(), door.read_config())
 
 
 def _lock(snapshot: Path, name: str, host: str) -> FileLock:

@@ -10,8 +10,9 @@ import pytest
 from .harness import Cluster, wait_for
 from .product import HOOK_PATH, POLICY_PATH, Product
 
-ENFORCE = "mode: enforce\nslurm_factors: replace\n"
-OBSERVE = "mode: observe\nslurm_factors: replace\n"
+AT_ONCE = "slurm_factors: replace\nupdates: {min_age: 0s}\n"  # before 24.11 young jobs are left for later
+ENFORCE = f"mode: enforce\n{AT_ONCE}"
+OBSERVE = f"mode: observe\n{AT_ONCE}"
 
 
 @pytest.fixture
@@ -74,6 +75,7 @@ def test_the_first_score_is_the_one_that_the_next_cycle_gives(product: Product) 
 ORDER_POLICY = """\
 mode: {mode}
 slurm_factors: replace
+updates: {{min_age: 0s}}
 guard: {{after: 5m}}
 factors:
   wait: {{weight: 350, max_wait: 6m}}

@@ -229,3 +229,11 @@ def test_hash_does_not_depend_on_the_spelling_of_a_condition(when: str) -> None:
     text = "profiles: {day: {when: {hours: '08:00-12:00,13:00-24:00', days: mon-wed}, weights: {qos: 1}}}"
     other = f"profiles: {{day: {{when: {when}, weights: {{qos: 1}}}}}}"
     assert parse_policy(other).hash == parse_policy(text).hash
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0s", 0.0), ("30s", 30.0)])
+def test_young_jobs_may_be_updated_at_once(text: str, seconds: float) -> None:
+    """0s switches trap 22's rule off; it is read back as it was stored."""
+    policy = parse_policy(f"updates: {{min_age: {text}}}")
+    assert policy.updates.min_age == seconds
+    assert load_policy(policy.stored()) == policy
