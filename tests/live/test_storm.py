@@ -39,7 +39,7 @@ CYCLE_POLICY = """\
 mode: enforce
 slurm_factors: replace
 max_snapshot_age: 1h
-updates: {{per_cycle: 100000}}
+updates: {{per_cycle: 100000, min_age: 0s}}
 factors:
   remaining: {{weight: {weight}, half_at: 5h}}
 """
