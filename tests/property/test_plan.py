@@ -57,7 +57,7 @@ def test_plan_leads_to_the_wanted_order(queue: Queue, policy: Policy) -> None:
 def test_no_number_is_off_by_more_than_the_dead_band(
     queue: Queue, policy: Policy, band: float, top: int
 ) -> None:
-    """And within the range: from 0 to the cap, so never Slurm's -2."""
+    """Traps 9 and 10: and it is within the range, from 0 to the cap, so never Slurm's -2."""
     plan, scores, policy = planned(queue, policy, band, top)
     after = columns_of(applied(queue, plan)).site
     free = skip_codes(queue, policy) == 0

@@ -267,7 +267,7 @@ def test_the_minute_is_one_for_all_kinds_of_lines(hook: Hook, service: Service) 
 
 
 def test_modify_touches_nothing(hook: Hook) -> None:
-    """slurm-score's own updates re-enter the hook under write locks: no read, no write, no I/O. Case 46."""
+    """slurm-score's own updates re-enter the hook under write locks: no I/O. Case 46, trap 5."""
     job = hook.job(comment="x")
     hook.now = float("nan")
     assert hook.module.modify(job.proxy, job.proxy, hook.lua.table(), 0.0) == 0
@@ -308,7 +308,7 @@ def test_without_luasocket_every_job_passes_and_the_log_says_so_once(bare_hook: 
     ],
 )
 def test_error_inside_lets_the_job_pass_unchanged(hook: Hook, service: Service, lua_code: str) -> None:
-    """From Slurm 26.05 on an error that leaves the hook rejects the job; before, it is logged. Case 38."""
+    """From Slurm 26.05 on an error that leaves the hook rejects the job. Case 38, trap 7."""
     service.answer(b'{"site_factor": 5, "advice": ["x"]}')
     hook.lua.execute(lua_code)
     assert hook.submit(hook.job(name="x")) == {}

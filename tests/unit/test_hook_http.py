@@ -67,7 +67,7 @@ def test_missing_socket_is_a_failure_at_once(hook: Hook, service: Service) -> No
 
 
 def test_silent_service_costs_one_deadline(hook: Hook, service: Service) -> None:
-    """A service that accepts and never answers holds slurmctld for 20 ms and no more. Case 51."""
+    """A service that accepts and never answers holds slurmctld for 20 ms and no more. Case 51, trap 6."""
     service.replies, service.pace_s = [SILENCE], float("inf")
     started = hook.now
     assert hook.submit() == {}

@@ -86,7 +86,7 @@ def test_the_stamp_is_later_than_the_old_scripts(folder: Path, old_s: float, new
 def test_a_write_that_fails_leaves_the_old_script_whole(
     folder: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """Whatever fails, in the data, the rename or the second name: the old script stays, and no rest."""
+    """Whatever fails, in the data, the rename or the second name: the old script stays (trap 8)."""
     install(folder, b"old", {}, NOW - 100)
     before = (folder / "job_submit.lua").stat()
 
