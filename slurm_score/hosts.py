@@ -11,6 +11,7 @@ MAX_HOSTS = 100_000
 _NOTHING = frozenset({"", "(null)", "n/a", "none"})
 _LIST = re.compile(r"[A-Za-z0-9._,\[\]-]+", re.ASCII)
 _LONG_NUMBER = re.compile(r"\d{10}", re.ASCII)
+_WRONG_BRACKET = re.compile(r"\[(?!\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\])", re.ASCII)
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 
 
@@ -22,12 +23,12 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     """
     if text.strip().lower() in _NOTHING:
         return ()
-    if not _LIST.fullmatch(text) or _LONG_NUMBER.search(text):
+    if not _LIST.fullmatch(text) or _LONG_NUMBER.search(text) or _WRONG_BRACKET.search(text):
         raise ParseError("not a host list", text, "such as g[1-3],h7")
     spans = (int(last) - int(first) + 1 for first, last in _RANGE.findall(text))
     if math.prod(max(1, span) for span in spans) > MAX_HOSTS:  # ClusterShell would write them all out
         raise ParseError("a list of too many hosts", text, f"at most {MAX_HOSTS}")
     try:
         return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
-    except NodeSetException as error:
+    except (NodeSetException, AssertionError) as error:  # it asserts that no range is too large
         raise ParseError(f"not a host list ({str(error)[:80]})", text, "such as g[1-3],h7") from None

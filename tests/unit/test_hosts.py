@@ -26,7 +26,21 @@ def test_a_host_list_is_expanded(text: str, names: tuple[str, ...]) -> None:
     assert tuple(sorted(parse_hosts(text))) == names
 
 
-@pytest.mark.parametrize("text", ["g[1-", "g[3-1]", "@all", "g1\n", "n[0-99999999]", "[", "a,,["])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g[1-",
+        "g[3-1]",
+        "@all",
+        "g1\n",
+        "n[0-99999999]",
+        "[",
+        "a,,[",
+        "8[-2]222888822",
+        "n[1-2]999999999",
+        "n[a]",
+    ],
+)
 def test_what_is_no_host_list_is_refused(text: str) -> None:
     """Groups are ClusterShell's, not Slurm's; a list must not eat all memory."""
     with pytest.raises(ParseError):
