@@ -61,6 +61,13 @@ audit_option = _path_option(
 socket_option = _path_option(
     "socket", "socket_path", "/run/slurm-score/slurm-score.sock", "The unix socket for reports."
 )
+kill_switch_option = click.option(
+    "--kill-switch",
+    type=click.Path(path_type=Path),
+    envvar="SLURM_SCORE_KILL_SWITCH",
+    show_envvar=True,
+    help="While this file exists nothing is written to Slurm.  [default: STOP beside the snapshot]",
+)
 hook_socket_option = _path_option(
     "hook-socket", "hook_socket", "/run/slurm-score/hook.sock", "The unix socket for the submit hook."
 )

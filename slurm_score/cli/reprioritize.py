@@ -11,7 +11,7 @@ import click
 
 from slurm_score.audit import AuditTrail
 from slurm_score.brakes import Brakes
-from slurm_score.cli import audit_option, policy_option, snapshot_option
+from slurm_score.cli import audit_option, kill_switch_option, policy_option, snapshot_option
 from slurm_score.duty import Duty
 from slurm_score.errors import LockedError, ParseError
 from slurm_score.lock import FileLock
@@ -75,13 +75,7 @@ def open_gateway(name: str) -> Gateway:
     help="Time that a cycle may take; what isn't sent by then waits for the next one.  "
     "[default: --every, at least 30s]",
 )
-@click.option(
-    "--kill-switch",
-    type=click.Path(path_type=Path),
-    envvar="SLURM_SCORE_KILL_SWITCH",
-    show_envvar=True,
-    help="While this file exists nothing is written to Slurm.  [default: STOP beside the snapshot]",
-)
+@kill_switch_option
 def command(
     policy: Path,
     snapshot: Path,

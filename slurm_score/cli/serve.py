@@ -4,7 +4,13 @@ from pathlib import Path
 
 import click
 
-from slurm_score.cli import hook_socket_option, policy_option, snapshot_option, socket_option
+from slurm_score.cli import (
+    hook_socket_option,
+    kill_switch_option,
+    policy_option,
+    snapshot_option,
+    socket_option,
+)
 from slurm_score.service.reports import process_worker
 from slurm_score.service.server import Addresses, Server
 from slurm_score.service.state import State
@@ -30,16 +36,22 @@ class AddressType(click.ParamType[tuple[str, int]]):
 @snapshot_option
 @hook_socket_option
 @socket_option
+@kill_switch_option
 @click.option(
     "--tcp", type=AddressType(), help="Serve reports and /metrics on TCP too, by default on 127.0.0.1."
 )
 def command(
-    policy: Path, snapshot: Path, hook_socket: Path, socket_path: Path, tcp: tuple[str, int] | None
+    policy: Path,
+    snapshot: Path,
+    hook_socket: Path,
+    socket_path: Path,
+    kill_switch: Path | None,
+    tcp: tuple[str, int] | None,
 ) -> None:
     """Answer the submit hook on one unix socket and the reports on another.
 
     Run it as SlurmUser: only the owner of the hook's socket can connect to it. The service never calls
     Slurm: it answers from the snapshot that `slurm-score reprioritize` writes.
     """
-    state = State(policy, snapshot, new_worker=process_worker)
+    state = State(policy, snapshot, new_worker=process_worker, kill_switch=kill_switch)
     Server(state, Addresses(hook=hook_socket, readers=socket_path, tcp=tcp)).run()

@@ -65,6 +65,7 @@ async def healthz(request: Request) -> Response:
             "policy_error": state.policy.error,
             "snapshot_age_s": state.age_s(),
             "snapshot_error": state.snapshot.error,
+            "kill_switch": state.killed,
             "hook": asdict(state.hook),
         }
     )

@@ -71,6 +71,8 @@ class HookApp:
 
     def _score(self, asked: ScoreRequest) -> ScoreAnswer:
         policy = self._state.policy.latest()
+        if self._state.killed:
+            return ScoreAnswer(site_factor=None, reason=self._state.killed, policy=policy.hash)
         try:
             snapshot = self._state.snapshot.latest()
         except SnapshotError as error:

@@ -1,6 +1,7 @@
 """What the service answers from: two watched files, a clock, and the numbers that /metrics shows."""
 
 import logging
+import os
 import re
 import time
 from collections.abc import Callable
@@ -60,6 +61,7 @@ class State:
     """What both applications share. `refresh` reads the files; the answers to the hook never touch them.
 
     `new_worker` makes what reports are made in; a thread will do where nobody submits meanwhile.
+    `killed` says that the kill switch is on, by default STOP beside the snapshot: no first score then.
 
     Raises:
         PolicyError: the policy can't be read at the start.
@@ -71,6 +73,7 @@ class State:
         snapshot: Path,
         clock: Callable[[], float] = time.time,
         new_worker: Callable[[], Executor] = partial(ThreadPoolExecutor, 1),  # noqa: B008 - makes nothing yet
+        kill_switch: Path | None = None,
     ) -> None:
         self.policy = Watched(policy, read_policy)
         self.snapshot = Watched(snapshot, _read_for_hook)
@@ -78,6 +81,8 @@ class State:
         self.metrics = Metrics()
         self.hook = HookSeen()
         self._agent, self._match = "", _HOOK.fullmatch("")
+        self.killed = ""
+        self._kill_switch = kill_switch or snapshot.with_name("STOP")
         self.reports = 0
         self.new_worker = new_worker
         self.worker = new_worker()
@@ -87,6 +92,7 @@ class State:
     def refresh(self) -> None:
         """Look whether the files changed and read those that did; for a thread beside the answers."""
         self.policy.current()
+        self.killed = f"kill switch {self._kill_switch}" if os.path.lexists(self._kill_switch) else ""
         try:
             self.snapshot.current()
         except SnapshotError as error:

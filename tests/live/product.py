@@ -10,7 +10,7 @@ from typing import Any
 from slurm_score.errors import PolicyError
 from slurm_score.policy import parse_policy
 
-from .harness import Cluster, Result, wait_for
+from .harness import Cluster, ExecError, Result, wait_for
 
 POLICY_PATH = "/etc/slurm/slurm-score.yaml"
 HOOK_PATH = "/etc/slurm/job_submit.lua"
@@ -58,6 +58,13 @@ class Product:
         loaded_s = self.now_s()
         wait_for(lambda: self.now_s() > loaded_s, 10, "the clock's next second")
         self.cluster.write_file(HOOK_PATH, text)
+
+    def stop_slurmctld(self) -> None:
+        """Returns when slurmctld is gone; 22.05's now and then stays after it has saved everything."""
+        try:
+            self.cluster.stop_daemon("slurmctld")
+        except ExecError:
+            self.cluster.stop_daemon("slurmctld", "KILL")
 
     def hook_failures(self) -> int:
         """Returns how many lines of slurmctld's log say that the hook got no score."""

@@ -152,7 +152,7 @@ def _save_state(faulty: Faulty) -> None:
     """Returns when slurmctld has written down the jobs; one that never wrote all files would not start."""
     folder = "/var/lib/slurm/slurmctld"
     if faulty.cluster.exec(["test", "-e", f"{folder}/assoc_usage"], check=False).returncode:
-        faulty.cluster.stop_daemon("slurmctld")
+        faulty.product.stop_slurmctld()
         faulty.cluster.start_daemon("slurmctld")
     wait_for(
         lambda: (

@@ -185,7 +185,7 @@ def test_a_storm_goes_on_across_a_restart_of_the_controller(lab: Lab, say: Say) 
     """The same with slurmctld ended by SIGTERM and started again."""
 
     def restart() -> None:
-        lab.cluster.stop_daemon("slurmctld")
+        lab.product.stop_slurmctld()
         lab.cluster.start_daemon("slurmctld")
 
     assert_goes_on(lab, say, restart)

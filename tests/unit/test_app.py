@@ -170,6 +170,17 @@ def test_service_does_not_start_without_a_policy(tmp_path: Path) -> None:
         State(tmp_path / "missing.yaml", tmp_path / "snapshot.jsonl")
 
 
+def test_kill_switch_ends_first_scores_and_their_return(service: Service) -> None:
+    """STOP beside the snapshot stops the reprioritizer and the first scores alike, without a restart."""
+    stop = service.folder / "STOP"
+    stop.touch()
+    answer = service.score(qos="high")
+    assert (answer["site_factor"], answer["reason"]) == (None, f"kill switch {stop}")
+    assert json.loads(service.ask("GET", "/healthz")[2])["kill_switch"] == f"kill switch {stop}"
+    stop.unlink()
+    assert service.score(qos="high")["site_factor"] is not None
+
+
 # what is never told
 
 

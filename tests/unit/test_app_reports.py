@@ -83,7 +83,7 @@ def test_health_tells_mode_policy_and_age(service: Service) -> None:
         "mode": "enforce",
         "policy": parse_policy(ENFORCE).hash,
     }
-    healthy |= {"policy_error": "", "snapshot_age_s": 12.0, "snapshot_error": ""}
+    healthy |= {"policy_error": "", "snapshot_age_s": 12.0, "snapshot_error": "", "kill_switch": ""}
     nobody = {"last_s": None, "version": "", "lua": "", "loaded_s": None}
     assert (status, json.loads(text)) == (200, healthy | {"hook": nobody})
 
