@@ -10,6 +10,7 @@ from pathlib import Path
 from slurm_score.model import SlurmConfig
 from slurm_score.pace import CHUNK_FLOOR_S, READ_FLOOR_S, READS, Latency, Pace, updates_per_s
 from slurm_score.slurm.gateway import Identity
+from slurm_score.watch import is_there
 
 CHUNK = 250
 """Updates that one scontrol is given: between two of them a burst can end."""
@@ -62,7 +63,7 @@ class Brakes:
     def killed(self) -> str:
         """Return that the kill switch is on, empty if it is off; a change is logged."""
         path = self._kill_switch
-        on = path is not None and _there(path)
+        on = path is not None and is_there(path)
         if on != self._was_killed:
             said = "exists: nothing is written to Slurm" if on else "is gone: SiteFactors are written again"
             log.warning("kill switch %s %s", path, said)
@@ -121,14 +122,3 @@ class Brakes:
         if self._rate == math.inf:
             return 2**31
         return max(1, int(self._rate * left_s) - READS)
-
-
-def _there(path: Path) -> bool:
-    """Return whether there is a file of any kind, or whether we are kept from seeing that there is none."""
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True

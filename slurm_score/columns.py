@@ -31,6 +31,7 @@ _NAMES = (
     "het_job_id",
     "tasks",
     "qos",
+    "origin",
     "partitions",
     "gpus",
     "hints",
@@ -78,6 +79,7 @@ class Columns:
     follows: Bools
     hides: Bools
     qos: Coded[str]
+    origin: Coded[str]
     partitions: Coded[tuple[str, ...]]
     requests: Coded[tuple[GpuRequest, tuple[str, ...]]]
     hinted: Ints
@@ -115,6 +117,7 @@ def _columns(jobs: Sequence[Job], now_s: float) -> Columns:
         follows=~np.isnan(leader) & (leader != job_id),
         hides=np.array(read["hides_tasks"], np.bool_),
         qos=_coded(read["qos"]),
+        origin=_coded(read["origin"]),
         partitions=_coded(read["partitions"]),
         requests=requests,
         hinted=_rows(hints is not NO_HINTS and hints != NO_HINTS for hints in read["hints"]),

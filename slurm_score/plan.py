@@ -55,13 +55,18 @@ class SiteFactorUpdate:
 class Plan:
     """The updates to send, how many jobs get none, by reason, and the offsets that they were made with.
 
-    `left_over` more updates are due and wait for the next cycle.
+    The jobs of `waiting` are due for an update as well, in the next cycle.
     """
 
     updates: tuple[SiteFactorUpdate, ...]
     skipped: Mapping[str, int]
     offsets: Offsets = NO_OFFSETS
-    left_over: int = 0
+    waiting: tuple[int, ...] = ()
+
+    @property
+    def left_over(self) -> int:
+        """How many more updates are due."""
+        return len(self.waiting)
 
 
 def plan_updates(queue: Queue, scores: Scores, policy: Policy, scrontab: Collection[int] = ()) -> Plan:
@@ -87,12 +92,12 @@ def plan_updates(queue: Queue, scores: Scores, policy: Policy, scrontab: Collect
     unchanged = int(free.sum()) - len(due)
     if unchanged:
         skipped["unchanged"] = unchanged
-    sent = due[: policy.updates.per_cycle]
+    sent, waiting = due[: policy.updates.per_cycle], due[policy.updates.per_cycle :]
     updates = tuple(
         SiteFactorUpdate(queue.jobs[i].job_id, queue.jobs[i].update_id, value)
         for i, value in zip(sent.tolist(), wanted[sent].tolist(), strict=True)
     )
-    return Plan(updates, dict(skipped), offsets, len(due) - len(sent))
+    return Plan(updates, dict(skipped), offsets, tuple(columns.job_id[waiting].tolist()))
 
 
 def plan_reset(queue: Queue) -> Plan:
@@ -127,7 +132,7 @@ def skip_codes(queue: Queue, policy: Policy | None = None, scrontab: Collection[
     min_age = policy.updates.min_age if policy and not queue.cluster.config.updates_young_jobs else 0.0
     young = columns.submit_s > queue.now_s - min_age if min_age else np.zeros(len(queue), np.bool_)
     ours = queue.cluster.config.cluster.lower()
-    foreign = np.array([job.origin != "" and job.origin.lower() != ours for job in queue.jobs], np.bool_)
+    foreign = columns.origin.mask(lambda origin: origin.lower() not in ("", ours))
     cron = np.isin(columns.job_id, list(scrontab))
     unranked = np.isnan(columns.site) & ~foreign & ~cron
     reasons = (columns.held, columns.pinned, columns.follows, columns.hides, young, unranked, foreign, cron)

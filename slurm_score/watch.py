@@ -84,3 +84,14 @@ def read_policy(path: Path) -> Policy:
         raise PolicyError([Problem(str(path), f"can't read the policy: {error.strerror}")]) from error
     except UnicodeDecodeError as error:
         raise PolicyError([Problem(str(path), f"not UTF-8 text at byte {error.start}")]) from error
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is a file of any kind, or whether we are kept from seeing that there is none."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True

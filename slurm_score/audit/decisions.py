@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_score.model import Job, Queue
-from slurm_score.plan import LEFT_ALONE, Plan, SiteFactorUpdate, plan_updates, skip_codes
+from slurm_score.plan import LEFT_ALONE, Plan, SiteFactorUpdate, skip_codes
 from slurm_score.policy import Mode, Policy
 from slurm_score.score import Scores, guard_base, site_factors
 from slurm_score.slurm.gateway import UpdateFailure
@@ -17,7 +17,6 @@ IN_BAND = "within the dead band"
 LEFT_OVER = "left over"
 GIVEN_UP = "cycle given up"
 
-UNLIMITED = 2**31
 LABEL_WIDTH, WHY_WIDTH = 64, 300
 """squeue too cuts a list of array tasks at 64 characters."""
 
@@ -122,7 +121,7 @@ def _whys(outcome: Outcome, policy: Policy, given_up: bool) -> list[str]:
     row = {job.job_id: i for i, job in enumerate(outcome.queue.jobs)}
     mode = "" if policy.mode is Mode.ENFORCE else f"mode is {policy.mode}"
     halted = outcome.halted or (GIVEN_UP if given_up else "")
-    for job_id in _due(outcome, policy):
+    for job_id in outcome.plan.waiting:
         whys[row[job_id]] = mode or LEFT_OVER
     for update in outcome.plan.updates:
         whys[row[update.job_id]] = mode or (f"{LEFT_OVER}: {halted}" if halted else LEFT_OVER)
@@ -131,16 +130,6 @@ def _whys(outcome: Outcome, policy: Policy, given_up: bool) -> list[str]:
     for failure in outcome.failures:
         whys[row[failure.update.job_id]] = failure.message or "failed, Slurm doesn't say why"
     return [why[:WHY_WIDTH] for why in whys]
-
-
-def _due(outcome: Outcome, policy: Policy) -> list[int]:
-    """The jobs that wait for an update: only the planner knows which, so it is asked without its limit."""
-    if not outcome.plan.left_over:
-        return []
-    updates = policy.updates.model_copy(update={"per_cycle": UNLIMITED})
-    unlimited = policy.model_copy(update={"updates": updates})
-    plan = plan_updates(outcome.queue, outcome.scores, unlimited, outcome.scrontab)
-    return [update.job_id for update in plan.updates]
 
 
 def text(given: str) -> str:

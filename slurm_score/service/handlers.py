@@ -97,7 +97,8 @@ def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now
     if snapshot.policy.hash == policy.hash:
         policy = snapshot.policy  # the same, with the weights in force
     site = site_of(_score_of(job, snapshot, policy), policy, snapshot.offsets_at(now_s))
-    lines = advise(job, site, policy, snapshot.cluster, snapshot.demand, snapshot.run_times)
+    told = policy.mode is not Mode.OBSERVE
+    lines = advise(job, site, policy, snapshot.cluster, snapshot.demand, snapshot.run_times) if told else ()
     return _answer(site, policy, lines)
 
 
@@ -106,10 +107,11 @@ def _score_of(job: Job, snapshot: Snapshot, policy: Policy) -> float:
 
     Nothing has been waited for yet, so the score depends on the snapshot and the request alone.
     """
-    memo, key = snapshot.cluster.memo, ("first score", policy.hash, job)
-    found: float | None = memo.get(key)
+    memo: dict[tuple[str, Job], float] = snapshot.cluster.memo.setdefault("first scores", {})
+    key = (policy.hash, job)
+    found = memo.get(key)
     if found is None:
-        if len(memo) > MAX_MEMO:
+        if len(memo) >= MAX_MEMO:
             memo.clear()
         found = memo[key] = float(score_queue(snapshot.queue((job,)), policy).score[0])
     return found

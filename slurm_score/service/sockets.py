@@ -1,12 +1,12 @@
 """The service's sockets: one instance at a time, owner and mode right before anyone can connect."""
 
-import fcntl
 import os
 import socket
 import stat
 from pathlib import Path
 
 from slurm_score.errors import ServiceError
+from slurm_score.lock import FileLock
 
 HOOK_MODE = 0o600
 """The hook asks as SlurmUser, and so does the service run: nobody else needs this socket."""
@@ -22,6 +22,7 @@ class ClaimedSocket:
 
     Raises:
         ServiceError: another instance has it, the folder isn't safe, or it can't be made.
+        LockedError: its lock file can't be had at all.
     """
 
     def __init__(self, path: Path, mode: int) -> None:
@@ -31,7 +32,7 @@ class ClaimedSocket:
         try:
             self.socket = _bind(path, mode)
         except BaseException:
-            os.close(self._lock)
+            self._lock.release()
             raise
         self._inode = path.stat().st_ino
 
@@ -43,7 +44,7 @@ class ClaimedSocket:
                 self.path.unlink()
         except FileNotFoundError:
             pass  # somebody cleaned up before us
-        os.close(self._lock)
+        self._lock.release()
 
 
 def listen_tcp(host: str, port: int) -> socket.socket:
@@ -79,18 +80,11 @@ def _require_safe_folder(path: Path) -> None:
         )
 
 
-def _lock(path: Path) -> int:
-    lock = path.with_name(f".{path.name}.lock")
-    try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise ServiceError(f"{lock}: can't be made: {error.strerror}") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise ServiceError(f"{path}: another instance serves it; stop that one first") from None
-    return handle
+def _lock(path: Path) -> FileLock:
+    lock = FileLock(path.with_name(f".{path.name}.lock"), socket.gethostname())
+    if holder := lock.take():
+        raise ServiceError(f"{path}: another instance serves it, {holder}; stop that one first")
+    return lock
 
 
 def _bind(path: Path, mode: int) -> socket.socket:

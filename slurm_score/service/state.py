@@ -1,7 +1,6 @@
 """What the service answers from: two watched files, a clock, and the numbers that /metrics shows."""
 
 import logging
-import os
 import re
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from slurm_score import inventory
 from slurm_score.errors import SnapshotError
 from slurm_score.snapshot import Snapshot, read_snapshot
-from slurm_score.watch import Watched, read_policy
+from slurm_score.watch import Watched, is_there, read_policy
 
 BUCKETS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 MAX_REPORTS = 4
@@ -92,7 +91,7 @@ class State:
     def refresh(self) -> None:
         """Look whether the files changed and read those that did; for a thread beside the answers."""
         self.policy.current()
-        self.killed = f"kill switch {self._kill_switch}" if os.path.lexists(self._kill_switch) else ""
+        self.killed = f"kill switch {self._kill_switch}" if is_there(self._kill_switch) else ""
         try:
             self.snapshot.current()
         except SnapshotError as error:

@@ -74,11 +74,13 @@ def test_same_question_has_the_same_answer_and_costs_no_memory(monkeypatch: pyte
     """Scores are remembered by what is asked for, within a bound, and only as long as the snapshot lives."""
     monkeypatch.setattr("slurm_score.service.handlers.MAX_MEMO", 10)
     seen = snapshot()
+    score_new_job(ScoreRequest(partition="gpu", tres_per_node="gres/gpu:a100:1"), seen, ENFORCE, NOW)
     asked = [ScoreRequest(qos="high", cpus_per_task=cpus) for cpus in (*range(1, 25), 3, 3)]
     sites = [score_new_job(request, seen, ENFORCE, NOW).site_factor for request in asked]
     assert sites[2] == sites[-1] == sites[-2] == ask(qos="high", cpus_per_task=3).site_factor
     assert len(set(sites)) == 24
-    assert len(seen.cluster.memo) <= 12
+    assert len(seen.cluster.memo["first scores"]) <= 10
+    assert ("supply", ("gpu",)) in seen.cluster.memo  # counted once, whatever is forgotten
 
 
 @pytest.mark.parametrize(

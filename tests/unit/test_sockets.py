@@ -50,7 +50,8 @@ def test_second_instance_is_told_so_and_harms_nothing(tmp_path: Path) -> None:
     path = tmp_path / "s"
     first = ClaimedSocket(path, 0o600)
     first.socket.listen()
-    assert fault(path) == f"{path}: another instance serves it; stop that one first"
+    holder = f"'pid {os.getpid()} on {socket.gethostname()}'"
+    assert fault(path) == f"{path}: another instance serves it, {holder}; stop that one first"
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
     first.release()
@@ -64,7 +65,7 @@ def test_socket_of_a_killed_instance_is_replaced(tmp_path: Path) -> None:
     claimed = ClaimedSocket(path, 0o600)
     claimed.socket.listen()
     with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(path))
+        assert client.connect_ex(str(path)) == 0
     claimed.release()
 
 
