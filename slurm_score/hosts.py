@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
@@ -32,3 +33,10 @@ def parse_hosts(text: str) -> tuple[str, ...]:
         return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except (NodeSetException, AssertionError) as error:  # it asserts that no range is too large
         raise ParseError(f"not a host list ({str(error)[:80]})", text, "such as g[1-3],h7") from None
+
+
+def fold_hosts(names: Iterable[str]) -> str:
+    """Return names as one host list, `g[1-3],h7`; only the last number of a name becomes a range."""
+    nodes = NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP)
+    nodes.fold_axis = (-1,)  # Slurm reads rack[0-1]_blade[0-1] where it was built for two dimensions
+    return str(nodes)
