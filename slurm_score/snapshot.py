@@ -15,12 +15,13 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from slurm_score.errors import PolicyError, SnapshotError
-from slurm_score.model import NO_OFFSETS, Cluster, Demand, Job, Node, Offsets, Queue, RunTimes
+from slurm_score.model import NO_OFFSETS, Cluster, Demand, Job, Node, Offsets, Queue, Releases, RunTimes
 from slurm_score.policy import Policy, load_policy
 from slurm_score.profiles import NO_PROFILES, ProfileState
+from slurm_score.supply import TypeSupply
 from slurm_score.units import MINUTE_S
 
-FORMAT = 3
+FORMAT = 4
 FILE_MODE = 0o640
 
 
@@ -28,7 +29,8 @@ FILE_MODE = 0o640
 class Snapshot:
     """What one cycle saw and by which policy.
 
-    `pressure` is inventory.gpu_pressure of its jobs, `demand` advice.demand_by_type of its scores,
+    `pressure` is contention.gpu_pressure of its jobs, `demand` advice.demand_by_type of its scores,
+    `supply` and `releases` are what there is of each GPU type and when more comes free (supply.py),
     `run_times` tells by user how long jobs run, `offsets` are those of its plan,
     `profiles` what is remembered of the load. The policy has the weights that were in force.
     """
@@ -37,6 +39,8 @@ class Snapshot:
     cluster: Cluster
     pressure: Mapping[str, float] = field(default_factory=dict)
     demand: Mapping[str, Demand] = field(default_factory=dict)
+    supply: tuple[TypeSupply, ...] = ()
+    releases: Releases = field(default_factory=dict)
     run_times: Mapping[str, RunTimes] = field(default_factory=dict)
     offsets: Offsets = NO_OFFSETS
     profiles: ProfileState = NO_PROFILES
@@ -55,6 +59,8 @@ class Snapshot:
             cluster=self.cluster,
             now_s=now,
             pressure=self.pressure,
+            releases=self.releases,
+            gpu_types=self.policy.gpu_table,
             offsets=self.offsets_at(now),
         )
 
@@ -75,6 +81,8 @@ class _Header:
     nodes: int
     pressure: dict[str, float]
     demand: dict[str, Demand]
+    supply: tuple[TypeSupply, ...]
+    releases: dict[str, tuple[tuple[float, int], ...]]
     run_times: dict[str, RunTimes]
     offsets: Offsets
     profiles: ProfileState
@@ -100,6 +108,8 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         len(nodes),
         dict(snapshot.pressure),
         dict(snapshot.demand),
+        snapshot.supply,
+        dict(snapshot.releases),
         dict(snapshot.run_times),
         snapshot.offsets,
         snapshot.profiles,
@@ -155,6 +165,8 @@ def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
         cluster=replace(header.cluster, nodes=nodes),
         pressure=header.pressure,
         demand=header.demand,
+        supply=header.supply,
+        releases=header.releases,
         run_times=header.run_times,
         offsets=header.offsets,
         profiles=header.profiles,

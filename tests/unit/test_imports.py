@@ -8,13 +8,24 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "slurm_score"
 ARROW = (
-    ("errors", "units", "gres", "jobid", "hints", "hosts", "nodestate"),
+    (
+        "errors",
+        "units",
+        "gres",
+        "node_gres",
+        "gpu_types",
+        "jobid",
+        "hints",
+        "hosts",
+        "nodestate",
+        "constraint",
+    ),
     ("model",),
-    ("columns", "inventory"),
+    ("request", "columns", "inventory", "placement", "contention", "never", "supply"),
     ("factors", "settings", "conditions"),
-    ("policy",),
+    ("policy", "policy_yaml"),
     ("score", "profiles"),
-    ("plan", "explain", "advice"),
+    ("plan", "explain", "advice", "tuning", "tuning_scheduler", "tuning_weights"),
     (
         "predict",
         "slurm",

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from slurm_score.errors import SnapshotError
-from slurm_score.gres import GpuCount, gpu_request
+from slurm_score.gres import GpuCount, gpu_request, gpu_shards, gpu_slices
 from slurm_score.hints import parse_hints
-from slurm_score.model import Cluster, Node, Partition, PastRun, RunTimes, SlurmConfig
-from slurm_score.policy import parse_policy
+from slurm_score.model import Cluster, Node, Partition, PastRun, Reservation, RunTimes, SlurmConfig
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.snapshot import FORMAT, Snapshot, read_snapshot, write_snapshot
 from tests.unit.builders import NOW, make_cluster, make_job
 
@@ -35,8 +35,18 @@ FULL = Snapshot(
                 partitions=("main",),
                 features=("nvlink",),
             ),
+            Node(
+                name="m1",
+                mig=GpuCount(2, {"1g.10gb": 2}),
+                mig_used=GpuCount(1, {"1g.10gb": 1}),
+                shards=GpuCount(8),
+                shards_used=GpuCount(3),
+                weight=7,
+                switch="s1",
+            ),
         ),
         qos={"normal": 0, "high": 1000},
+        reservations={"course": Reservation(name="course", active=True, nodes=("g1", "m1"))},
     ),
     pressure={"a100": 1.5, "v100": math.inf},
     demand={"a100": ((900, 4), (3, 1))},
@@ -56,7 +66,19 @@ FULL = Snapshot(
             het_job_id=9,
         ),
         make_job(10, eligible_s=None, time_limit_s=None, site_factor=None, user="zoë\n\x1b\ufffd"),
-        make_job(11, state="RUNNING", start_s=NOW),
+        make_job(11, state="RUNNING", start_s=NOW, node_list="g[1-2]"),
+        make_job(
+            12,
+            max_nodes=4,
+            mem_mib=4000,
+            slices=gpu_slices(per_job="gpu:1g.10gb:2"),
+            shards=gpu_shards(per_node="shard:a100:3"),
+            features="[a100*2&v100*1]",
+            prefer="nvlink",
+            req_nodes="g1",
+            exc_nodes="g[2-3]",
+            reservation="course",
+        ),
     ),
 )
 
@@ -206,7 +228,7 @@ def test_unreadable_snapshot_says_why(path: Path) -> None:
 def test_queue_of_a_snapshot_holds_its_pending_jobs() -> None:
     """Running jobs are kept for prediction, not for scoring; the time is the snapshot's."""
     queue = FULL.queue()
-    assert [job.job_id for job in queue.jobs] == [9, 10]
+    assert [job.job_id for job in queue.jobs] == [9, 10, 12]
     assert (queue.now_s, queue.pressure, queue.cluster) == (NOW + 0.25, FULL.pressure, FULL.cluster)
 
 
