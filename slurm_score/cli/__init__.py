@@ -17,10 +17,12 @@ from slurm_score import __version__
 from slurm_score.errors import PolicyError, SlurmScoreError
 
 SUBCOMMANDS = {
+    "advise": "advise",
     "check": "check",
     "cycles": "cycles",
     "demo": "demo",
     "explain": "explain",
+    "gpus": "gpus",
     "history": "history",
     "install-hook": "install_hook",
     "parse": "parse",
