@@ -37,6 +37,9 @@ def test_no_constraint_admits_every_node(text: str) -> None:
         pytest.param("[(a&b)|c]", ["a+b a+b+c", "a+b+c a+c"], id="a group in brackets"),
         pytest.param("a*2", ["a b a+b a+b+c a+c"], id="a count leaves the other nodes free"),
         pytest.param("a*2&b", ["b a+b a+b+c"], id="a count and a feature of all"),
+        pytest.param("[a*1&c*1]", ["a a+b a+b+c a+c"], id="counts in brackets: every node one of them"),
+        pytest.param("[a*1&b*1]", ["a b a+b a+b+c a+c"], id="of two"),
+        pytest.param("[(a&b)*1&c*1]", ["a+b a+b+c a+c"], id="of a group and a feature"),
     ],
 )
 def test_constraint_admits_nodes_by_their_features(text: str, ways: list[str]) -> None:
