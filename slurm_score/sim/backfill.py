@@ -6,7 +6,7 @@ Tsafrir et al., TPDS 2007 (SJBF, EASY++).
 """
 
 from slurm_score.sim.ranking import rank_queue
-from slurm_score.sim.running import free_at, remove_at, reservation, start_job
+from slurm_score.sim.running import free_at, move_up, remove_at, reservation, start_job
 from slurm_score.sim.state import (
     EASY,
     FREE,
@@ -34,7 +34,7 @@ def enqueue(jobs: Jobs, s: State, setup: Setup, row: int) -> None:
                 low = middle + 1
             else:
                 at = middle
-        s.queue[at + 1 : count + 1] = s.queue[at:count]
+        move_up(s.queue, at, count)
     s.queue[at] = row
     s.n[WAITING] = count + 1
     s.n[LEAST] = min(s.n[LEAST], jobs.procs[row])
@@ -180,9 +180,10 @@ def pass_with_chosen_head(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
         start_job(jobs, s, head, t)
         drop_started(jobs, s)
         s.n[HEAD] = -1
-    if setup.backfill == NO_BACKFILL or s.n[WAITING] < 2:
+    free = free_at(jobs, s, t)
+    if setup.backfill == NO_BACKFILL or s.n[WAITING] < 2 or jobs.procs[s.n[HEAD]] <= free:
         return
-    shadow, _ = reservation(jobs, s, s.n[HEAD], t, s.n[FREE])
+    shadow, _ = reservation(jobs, s, s.n[HEAD], t, free)
     for i in range(s.n[WAITING]):
         row = s.queue[i]
         if row != s.n[HEAD] and jobs.procs[row] <= s.n[FREE] and t + s.planned[row] < shadow:

@@ -7,7 +7,7 @@ Source: Mu'alem and Feitelson, Utilization, predictability, workloads, and user 
 
 from slurm_score.sim.backfill import drop_started
 from slurm_score.sim.ranking import rank_queue
-from slurm_score.sim.running import remove_at, start_job
+from slurm_score.sim.running import move_up, remove_at, start_job
 from slurm_score.sim.state import NEVER, POINTS, STATIC, WAITING, Jobs, Setup, State
 
 
@@ -28,8 +28,8 @@ def split(s: State, t: int) -> int:
     at, count = point_at(s, t), s.n[POINTS]
     if s.point_s[at] == t:
         return at
-    s.point_s[at + 2 : count + 1] = s.point_s[at + 1 : count]
-    s.point_free[at + 2 : count + 1] = s.point_free[at + 1 : count]
+    move_up(s.point_s, at + 1, count)
+    move_up(s.point_free, at + 1, count)
     s.point_s[at + 1] = t
     s.point_free[at + 1] = s.point_free[at]
     s.n[POINTS] = count + 1
@@ -54,8 +54,9 @@ def forget_past(s: State, t: int) -> None:
     """Let the profile begin at t."""
     at, count = point_at(s, t), s.n[POINTS]
     if at > 0:
-        s.point_s[0 : count - at] = s.point_s[at:count]
-        s.point_free[0 : count - at] = s.point_free[at:count]
+        for i in range(at, count):
+            s.point_s[i - at] = s.point_s[i]
+            s.point_free[i - at] = s.point_free[i]
         s.n[POINTS] = count - at
     s.point_s[0] = t
 

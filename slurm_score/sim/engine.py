@@ -124,9 +124,9 @@ def _prepared(
     """The columns in order of submission, and all choices as numbers."""
     told: Ranked = ranked(policy, workload, pool)
     users, user = np.unique(workload.user, return_inverse=True)
-    alike = np.stack([workload.user, workload.procs, workload.request_s])
-    groups, group = np.unique(alike, axis=1, return_inverse=True)
-    columns = (workload.submit_s, workload.run_s, workload.procs, workload.request_s, user, group.ravel())
+    predictors = (PREDICTORS[options.plan], PREDICTORS[policy.predictor])
+    groups, group = _groups(workload, user) if state.RECENT in predictors else (1, 0 * user)
+    columns = (workload.submit_s, workload.run_s, workload.procs, workload.request_s, user, group)
     floats = (told.fixed, told.size_points, told.qos_points, told.guard)
     jobs = state.Jobs(
         *(np.ascontiguousarray(column[order], np.int64) for column in columns),
@@ -136,15 +136,25 @@ def _prepared(
         procs=pool.procs,
         order=ORDERS[options.order],
         backfill=BACKFILLS[options.backfill],
-        plan_by=PREDICTORS[options.plan],
+        plan_by=predictors[0],
         rank=told.rank,
-        rank_by=PREDICTORS[policy.predictor],
+        rank_by=predictors[1],
+        learns=not set(predictors) <= {state.REQUEST, state.CLAIRVOYANT},
         users=len(users),
     )._replace(**told.parameters)
     running = min(len(workload), 2 * pool.procs)
     return jobs, setup, state.Sizes(
-        len(workload), len(users), groups.shape[1], running, options.backfill == "conservative"
+        len(workload), len(users), groups, running, options.backfill == "conservative"
     )
+
+
+def _groups(workload: Workload, user: Ints) -> tuple[int, Ints]:
+    """How many sets there are of jobs of the same user, size and request, and which each job is in."""
+    group = user
+    for column in (workload.procs, workload.request_s):
+        values, code = np.unique(column, return_inverse=True)
+        _, group = np.unique(group * len(values) + code, return_inverse=True)
+    return int(group.max()) + 1, group
 
 
 def _asking(predictor: Predictor, workload: Workload, order: Any) -> Mapping[Callable[..., Any], Any]:

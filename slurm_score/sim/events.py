@@ -85,7 +85,8 @@ def end(jobs: Jobs, s: State, setup: Setup, t: int) -> int:
     """End the job whose end is next; return its row."""
     row = end_next(jobs, s)
     s.n[ENDED] += 1
-    learn(jobs, s, row)
+    if setup.learns:
+        learn(jobs, s, row)
     if setup.share_weight > 0:
         use(jobs, s, row, t)
     return row

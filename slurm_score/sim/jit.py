@@ -42,7 +42,7 @@ def compiled(kernel: Kernel) -> Kernel:
 
     folder = _cache_folder(kernel)
     with _cache_dir(folder):
-        return _copied(kernel, {}, njit(cache=folder is not None, error_model="numpy"))
+        return _copied(kernel, {}, njit(cache=folder is not None, error_model="numpy", _nrt=False))
 
 
 def _copied(kernel: Kernel, made: dict[Any, Any], finish: Callable[[FunctionType], Any]) -> Any:

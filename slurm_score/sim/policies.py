@@ -94,7 +94,10 @@ SHORT: Mapping[str, Callable[[Workload], Any]] = {
 }
 """What the run time is multiplied with, where it changes while a job waits."""
 
-NAMES = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "f2", "f3", "f4", "qssf")
+LOG_OF = {"unicep": 1.0, "unicep-rl": 1e-15}
+"""What is added to the processors before their logarithm is taken: in print, and in RLScheduler's code."""
+
+NAMES = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "f2", "f3", "f4", "qssf", "unicep-rl")
 
 
 def named(name: str, predictor: str = "request") -> QueuePolicy:
@@ -133,8 +136,8 @@ def ranked(policy: QueuePolicy, workload: Workload, pool: Pool) -> Ranked:
 def _of_name(name: str, predictor: str, workload: Workload) -> tuple[int, Any]:
     if name == "wfp3":
         return state.WFP3, 0.0
-    if name == "unicep":
-        return state.UNICEP, np.array([math.log2(n + 1) for n in workload.procs.tolist()])
+    if name in LOG_OF:
+        return state.UNICEP, np.array([math.log2(n + LOG_OF[name]) for n in workload.procs.tolist()])
     if name in SHORT and predictor not in FIXED:
         return state.SHORT, SHORT[name](workload)
     times = workload.run_s if predictor == "clairvoyant" else workload.request_s

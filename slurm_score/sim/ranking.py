@@ -26,6 +26,9 @@ wait_value, remaining_value = wait.value, remaining.value
 GUARD_TIER = 1e15
 """Past the guard a rank is when the guard was reached less this: below that of every score."""
 
+JUST_SUBMITTED_S = 1e-15
+"""What UNICEP adds to a wait, so that jobs submitted just now have an order. Source: RLScheduler."""
+
 
 def score(jobs: Jobs, setup: Setup, row: int, wait_s: float, left_s: float) -> float:
     """Return the score by the product's factors, added in the order of their columns."""
@@ -47,7 +50,7 @@ def rank(jobs: Jobs, s: State, setup: Setup, row: int, t: int) -> float:
         ratio = wait_s / forecast(jobs, s, setup.rank_by, row)
         return -(ratio * ratio * ratio) * jobs.procs[row]
     if kind == UNICEP:
-        return -wait_s / (jobs.fixed[row] * forecast(jobs, s, setup.rank_by, row))
+        return -(wait_s + JUST_SUBMITTED_S) / (jobs.fixed[row] * forecast(jobs, s, setup.rank_by, row))
     if kind == SHORT:
         return jobs.fixed[row] * forecast(jobs, s, setup.rank_by, row)
     if kind == MULTIFACTOR:
@@ -58,11 +61,12 @@ def rank(jobs: Jobs, s: State, setup: Setup, row: int, t: int) -> float:
 
 
 def rank_queue(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
-    """Write the rank of every waiting job into `keys`."""
+    """Write the rank of every waiting job into `keys`, which are by row."""
     if setup.rank == MULTIFACTOR and setup.share_weight > 0:
         count_usage(jobs, s, setup, t)
     for i in range(s.n[WAITING]):
-        s.keys[i] = rank(jobs, s, setup, s.queue[i], t)
+        row = s.queue[i]
+        s.keys[row] = rank(jobs, s, setup, row, t)
 
 
 def count_usage(jobs: Jobs, s: State, setup: Setup, t: int) -> None:

@@ -21,18 +21,25 @@ def place(keys: Any, count: int, key: int) -> int:
     return low
 
 
+def move_up(values: Any, at: int, count: int) -> None:
+    """Make room at a place of an array of which `count` places are used."""
+    for i in range(count, at, -1):
+        values[i] = values[i - 1]
+
+
 def insert(keys: Any, rows: Any, count: int, key: int, row: int) -> None:
     """Put a row before all whose key is not above its own: among equals the first in comes out first."""
     at = place(keys, count, key)
-    keys[at + 1 : count + 1] = keys[at:count]
-    rows[at + 1 : count + 1] = rows[at:count]
+    move_up(keys, at, count)
+    move_up(rows, at, count)
     keys[at] = key
     rows[at] = row
 
 
 def remove_at(values: Any, count: int, at: int) -> None:
     """Close the gap at a place of an array of which `count` places are used."""
-    values[at : count - 1] = values[at + 1 : count]
+    for i in range(at, count - 1):
+        values[i] = values[i + 1]
 
 
 def start_job(jobs: Jobs, s: State, row: int, t: int) -> None:

@@ -84,6 +84,7 @@ class Setup(NamedTuple):
     plan_by: int
     rank: int
     rank_by: int
+    learns: bool
     users: int
     wait_weight: float = 0.0
     max_wait_s: float = 1.0

@@ -1,8 +1,10 @@
 """A workload: jobs in columns, as a file or a generator gives them. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
-from slurm_score.columns import Ints
+import numpy as np
+
+from slurm_score.columns import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +35,14 @@ class Workload:
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.job_id)
+
+
+def rows_of(workload: Workload, rows: slice | Bools) -> Workload:
+    """Return some jobs of a workload, in their order."""
+    columns = (f.name for f in fields(workload))
+    taken = {
+        name: value[rows]
+        for name in columns
+        if isinstance(value := getattr(workload, name), np.ndarray)
+    }
+    return replace(workload, **taken)
