@@ -14,7 +14,6 @@ from slurm_score.hints import Hints
 from slurm_score.model import Floats, Partition, Queue
 from slurm_score.units import MINUTE_S, format_duration
 
-
 Left = TypeVar("Left", float, Floats)
 
 

@@ -10,7 +10,6 @@ from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
 from slurm_score.inventory import supply
 from slurm_score.model import Floats, Job, Queue
 
-
 Count = TypeVar("Count", float, Floats)
 
 
@@ -22,7 +21,8 @@ class SizeParams(FactorParams):
 
 def value(count: Count, total: Count | float) -> Count:
     """Return the factor of a size, or of a column of them; the simulator uses it too."""
-    return minimum(1.0, count / total)
+    factor: Count = minimum(1.0, count / total)
+    return factor
 
 
 def asked(job: Job) -> tuple[int, str]:

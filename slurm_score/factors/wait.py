@@ -24,7 +24,8 @@ class WaitParams(FactorParams):
 
 def value(wait_s: Wait, max_wait_s: float) -> Wait:
     """Return the factor of a wait, or of a column of them; the simulator compiles it."""
-    return minimum(1.0, wait_s / max_wait_s)
+    factor: Wait = minimum(1.0, wait_s / max_wait_s)
+    return factor
 
 
 def waits_s(queue: Queue, params: WaitParams) -> Floats:

@@ -137,8 +137,8 @@ def backfill_by_rank(
 def stands_before(s: State, row: int, other: int, shortest: bool) -> bool:
     """Return whether a row comes before another that stands further ahead in the queue."""
     if shortest and s.planned[row] != s.planned[other]:
-        return bool(s.planned[row] < s.planned[other])
-    return bool(s.keys[row] < s.keys[other])
+        return s.planned[row] < s.planned[other]
+    return s.keys[row] < s.keys[other]
 
 
 def start_at(jobs: Jobs, s: State, at: int, t: int) -> None:

@@ -20,7 +20,7 @@ def point_at(s: State, t: int) -> int:
             low = middle
         else:
             high = middle - 1
-    return int(low)
+    return low
 
 
 def split(s: State, t: int) -> int:
@@ -69,7 +69,7 @@ def earliest(s: State, procs: int, length_s: int) -> int:
             break
         if s.point_free[i] < procs:
             begin = s.point_s[i + 1]
-    return int(begin)
+    return begin
 
 
 def reserve(jobs: Jobs, s: State, row: int) -> None:
@@ -85,7 +85,7 @@ def release(jobs: Jobs, s: State, row: int, t: int) -> None:
 
 
 def compress(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
-    """Move reservations forward, in the policy's order."""
+    """Move reservations forward in the policy's order, until none can move any more."""
     forget_past(s, t)
     count = s.n[WAITING]
     for i in range(count):
@@ -93,11 +93,15 @@ def compress(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
     if setup.rank != STATIC:
         rank_queue(jobs, s, setup, t)
         sort_picks(s, count)
-    for i in range(count):
-        row = s.picks[i]
-        begin, length = s.reserved[row], s.planned[row]
-        give(s, begin, begin + length, jobs.procs[row])
-        reserve(jobs, s, row)
+    moved = True
+    while moved:
+        moved = False
+        for i in range(count):
+            row = s.picks[i]
+            begin, length = s.reserved[row], s.planned[row]
+            give(s, begin, begin + length, jobs.procs[row])
+            reserve(jobs, s, row)
+            moved = moved or s.reserved[row] < begin
 
 
 def sort_picks(s: State, count: int) -> None:
@@ -128,4 +132,4 @@ def next_reserved(s: State) -> int:
     soonest = NEVER
     for i in range(s.n[WAITING]):
         soonest = min(soonest, s.reserved[s.queue[i]])
-    return int(soonest)
+    return soonest

@@ -1,8 +1,8 @@
-"""A workload, a machine and a policy in, a schedule out. No clock, no chance, the same with and without numba."""
+"""A workload, a machine and a policy in, a schedule out: the same every time, with and without numba."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def simulate(
     workload: Workload,
     pool: Pool,
     policy: QueuePolicy,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     *,
     predictor: Predictor | None = None,
     progress: Callable[[int], None] | None = None,
@@ -129,8 +129,8 @@ def _prepared(
     columns = (workload.submit_s, workload.run_s, workload.procs, workload.request_s, user, group)
     floats = (told.fixed, told.size_points, told.qos_points, told.guard)
     jobs = state.Jobs(
-        *(np.ascontiguousarray(column[order], np.int64) for column in columns),
-        *(np.ascontiguousarray(column[order], np.float64) for column in floats),
+        *(cast(Any, np.ascontiguousarray(column[order], np.int64)) for column in columns),
+        *(cast(Any, np.ascontiguousarray(column[order], np.float64)) for column in floats),
     )
     setup = state.Setup(
         procs=pool.procs,
@@ -141,10 +141,12 @@ def _prepared(
         rank_by=predictors[1],
         learns=not set(predictors) <= {state.REQUEST, state.CLAIRVOYANT},
         users=len(users),
-    )._replace(**told.parameters)
+    )._replace(**cast("dict[str, Any]", told.parameters))
     running = min(len(workload), 2 * pool.procs)
-    return jobs, setup, state.Sizes(
-        len(workload), len(users), groups, running, options.backfill == "conservative"
+    return (
+        jobs,
+        setup,
+        state.Sizes(len(workload), len(users), groups, running, options.backfill == "conservative"),
     )
 
 
@@ -197,7 +199,9 @@ def _require(
     ]
     if len(workload) and workload.procs.max() > pool.procs:
         widest = int(workload.procs.max())
-        problems.append(Problem(workload.name, f"a job needs {widest} processors", "", f"there are {pool.procs}"))
+        problems.append(
+            Problem(workload.name, f"a job needs {widest} processors", "", f"there are {pool.procs}")
+        )
     if not len(workload):
         problems.append(Problem(workload.name, "there is no job to simulate"))
     if options.backfill == "conservative" and options.plan not in FIXED:
@@ -208,6 +212,8 @@ def _require(
     if options.order == "rlscheduler" and options.backfill not in ("none", "easy"):
         problems.append(Problem("simulation", "order rlscheduler has a backfill of its own", options.backfill,
                                 "backfill none or easy"))  # fmt: skip
+    if options.numba and not jit.has_numba():
+        problems.append(Problem("simulation", "numba is not installed", "", "install slurm-score[sim]"))
     if "told" in (options.plan, policy.predictor) and predictor is None:
         problems.append(Problem("simulation", "predictor told needs a predictor"))
     if problems:

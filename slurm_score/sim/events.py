@@ -8,7 +8,14 @@ pyss, with a pass after each event.
 """
 
 from slurm_score.sim.backfill import enqueue, schedule
-from slurm_score.sim.conservative import compress, forget_past, next_reserved, release, reserve, start_reserved
+from slurm_score.sim.conservative import (
+    compress,
+    forget_past,
+    next_reserved,
+    release,
+    reserve,
+    start_reserved,
+)
 from slurm_score.sim.history import forecast, learn
 from slurm_score.sim.ranking import use
 from slurm_score.sim.running import correct, end_next, free_at
@@ -47,7 +54,7 @@ def run(jobs: Jobs, s: State, setup: Setup, ended: int) -> bool:
             step_in_batch(jobs, s, setup, t)
         else:
             step_one_by_one(jobs, s, setup, t)
-    return bool(s.n[ENDED] < total)
+    return s.n[ENDED] < total
 
 
 def next_time(jobs: Jobs, s: State, setup: Setup) -> int:
@@ -59,17 +66,17 @@ def next_time(jobs: Jobs, s: State, setup: Setup) -> int:
         t = min(t, s.end_s[s.n[RUNNING] - 1])
     if setup.backfill == CONSERVATIVE:
         t = min(t, next_reserved(s))
-    return int(t)
+    return t
 
 
 def submits_at(jobs: Jobs, s: State, t: int) -> bool:
     """Return whether another job is submitted at t."""
-    return bool(s.n[NEXT] < len(s.start) and jobs.submit[s.n[NEXT]] == t)
+    return s.n[NEXT] < len(s.start) and jobs.submit[s.n[NEXT]] == t
 
 
 def ends_at(s: State, t: int) -> bool:
     """Return whether another job ends at t."""
-    return bool(s.n[RUNNING] > 0 and s.end_s[s.n[RUNNING] - 1] == t)
+    return s.n[RUNNING] > 0 and s.end_s[s.n[RUNNING] - 1] == t
 
 
 def submit(jobs: Jobs, s: State, setup: Setup) -> int:
@@ -78,7 +85,7 @@ def submit(jobs: Jobs, s: State, setup: Setup) -> int:
     s.n[NEXT] = row + 1
     s.planned[row] = int(forecast(jobs, s, setup.plan_by, row))
     enqueue(jobs, s, setup, row)
-    return int(row)
+    return row
 
 
 def end(jobs: Jobs, s: State, setup: Setup, t: int) -> int:

@@ -1,7 +1,5 @@
 """Kernels: what ended runs tell about the next one. Pure."""
 
-from typing import Any
-
 from slurm_score.sim.state import CLAIRVOYANT, RECENT, RING, TOLD, TSAFRIR, Jobs, State
 
 
@@ -15,7 +13,7 @@ def learn(jobs: Jobs, s: State, row: int) -> None:
     s.median[group] = median(s.ring, group * RING, min(s.runs[group], RING))
 
 
-def median(values: Any, begin: int, count: int) -> float:
+def median(values: list[int], begin: int, count: int) -> float:
     """Return the median of a few numbers, from place `begin` on, by counting how many lie below each."""
     low = high = 0
     for i in range(begin, begin + count):
@@ -32,7 +30,7 @@ def median(values: Any, begin: int, count: int) -> float:
     return (low + high) / 2
 
 
-def told(jobs: Jobs, s: State, row: int) -> float:
+def told(jobs: Jobs, s: State, row: int) -> float:  # noqa: ARG001 - what stands in its place may look
     """Return what a predictor outside the kernel says; the engine puts that predictor in this place."""
     return 1.0 * jobs.request[row]
 

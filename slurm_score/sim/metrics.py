@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -104,7 +105,7 @@ def by_qos(schedule: Schedule) -> list[Row]:
 
 def by_size(schedule: Schedule) -> list[Row]:
     """Return a row for each class of size, from one power of two to the next."""
-    tops = [f"{low}" if high - low == 1 else f"{low}-{high - 1}" for low, high in zip(SIZES, SIZES[1:], strict=False)]
+    tops = [f"{low}" if high - low == 1 else f"{low}-{high - 1}" for low, high in pairwise(SIZES)]
     names = dict(enumerate([*tops, f"{SIZES[-1]}+"], 1))
     return list(_rows(schedule, np.searchsorted(SIZES, schedule.workload.procs, "right"), names))
 

@@ -21,7 +21,6 @@ from slurm_score.settings import meant
 from slurm_score.sim import state
 from slurm_score.sim.multifactor import Multifactor
 from slurm_score.sim.workload import Workload
-from slurm_score.units import MINUTE_S
 
 PREDICTORS = {
     "request": state.REQUEST,
@@ -175,7 +174,8 @@ def qos_values(workload: Workload, pool: Pool) -> Floats:
     """Return the product's QOS factor of every job, float64[n_jobs]; 0 where none is known."""
     highest = max(pool.qos.values(), default=0)
     values = [qos.value(pool.qos.get(name, 0), highest) for name in _qos_names(workload)]
-    return np.array(values, np.float64)[_qos_codes(workload)]
+    column: Floats = np.array(values, np.float64)[_qos_codes(workload)]
+    return column
 
 
 def _qos_names(workload: Workload) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """Kernels: the jobs that run, in two sorted arrays, and when the head of the queue could start. Pure."""
 
-from typing import Any
-
 from slurm_score.sim.state import FREE, RUNNING, Jobs, State
 
 INCREMENTS_S = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
@@ -9,7 +7,7 @@ INCREMENTS_S = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360
 Backfilling using system-generated predictions, TPDS 2007."""
 
 
-def place(keys: Any, count: int, key: int) -> int:
+def place(keys: list[int], count: int, key: int) -> int:
     """Return the first place in falling keys whose key is not above `key`."""
     low, high = 0, count
     while low < high:
@@ -21,13 +19,13 @@ def place(keys: Any, count: int, key: int) -> int:
     return low
 
 
-def move_up(values: Any, at: int, count: int) -> None:
+def move_up(values: list[int], at: int, count: int) -> None:
     """Make room at a place of an array of which `count` places are used."""
     for i in range(count, at, -1):
         values[i] = values[i - 1]
 
 
-def insert(keys: Any, rows: Any, count: int, key: int, row: int) -> None:
+def insert(keys: list[int], rows: list[int], count: int, key: int, row: int) -> None:
     """Put a row before all whose key is not above its own: among equals the first in comes out first."""
     at = place(keys, count, key)
     move_up(keys, at, count)
@@ -36,7 +34,7 @@ def insert(keys: Any, rows: Any, count: int, key: int, row: int) -> None:
     rows[at] = row
 
 
-def remove_at(values: Any, count: int, at: int) -> None:
+def remove_at(values: list[int], count: int, at: int) -> None:
     """Close the gap at a place of an array of which `count` places are used."""
     for i in range(at, count - 1):
         values[i] = values[i + 1]
@@ -69,7 +67,7 @@ def end_next(jobs: Jobs, s: State) -> int:
     forget_plan(s, row, count)
     s.n[RUNNING] = count - 1
     s.n[FREE] += jobs.procs[row]
-    return int(row)
+    return row
 
 
 def free_at(jobs: Jobs, s: State, t: int) -> int:
@@ -79,7 +77,7 @@ def free_at(jobs: Jobs, s: State, t: int) -> int:
     while i >= 0 and s.plan_s[i] <= t:
         free += jobs.procs[s.plan_row[i]]
         i -= 1
-    return int(free)
+    return free
 
 
 def reservation(jobs: Jobs, s: State, row: int, t: int, free: int) -> tuple[int, int]:

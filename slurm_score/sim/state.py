@@ -1,7 +1,8 @@
-"""What the kernels read and change: columns of jobs, a state of counters and arrays, a setup of numbers. Pure.
+"""What the kernels read and change: columns of jobs, a state of counters and arrays, choices. Pure.
 
-The kernels are plain functions over these tuples. Under numba the columns are numpy arrays, without it
-lists; jobs are rows in order of submission. The names in capitals are places in `State.n` and codes.
+The kernels are plain functions over these tuples. Columns are typed as the lists that they are in plain
+Python; under numba they are numpy arrays. Jobs are rows in order of submission. The names in capitals
+are places in `State.n` and codes.
 """
 
 from collections.abc import Sequence
@@ -36,43 +37,43 @@ NEVER = 1 << 62
 class Jobs(NamedTuple):
     """The jobs, one row each: times in s, and what of a policy is fixed for a job."""
 
-    submit: Any
-    run: Any
-    procs: Any
-    request: Any
-    user: Any
-    group: Any
-    fixed: Any
-    size_points: Any
-    qos_points: Any
-    guard: Any
+    submit: list[int]
+    run: list[int]
+    procs: list[int]
+    request: list[int]
+    user: list[int]
+    group: list[int]
+    fixed: list[float]
+    size_points: list[float]
+    qos_points: list[float]
+    guard: list[float]
 
 
 class State(NamedTuple):
     """All that changes. `queue` holds waiting rows in order of rank or of submission; the running jobs
     stand twice, latest first: by their end and by the end that the scheduler expects."""
 
-    n: Any
-    start: Any
-    planned: Any
-    corrections: Any
-    queue: Any
-    keys: Any
-    picks: Any
-    end_s: Any
-    end_row: Any
-    plan_s: Any
-    plan_row: Any
-    last: Any
-    before: Any
-    runs: Any
-    ring: Any
-    median: Any
-    usage: Any
-    share: Any
-    reserved: Any
-    point_s: Any
-    point_free: Any
+    n: list[int]
+    start: list[int]
+    planned: list[int]
+    corrections: list[int]
+    queue: list[int]
+    keys: list[float]
+    picks: list[int]
+    end_s: list[int]
+    end_row: list[int]
+    plan_s: list[int]
+    plan_row: list[int]
+    last: list[int]
+    before: list[int]
+    runs: list[int]
+    ring: list[int]
+    median: list[float]
+    usage: list[float]
+    share: list[float]
+    reserved: list[int]
+    point_s: list[int]
+    point_free: list[int]
 
 
 class Setup(NamedTuple):
@@ -108,8 +109,8 @@ class Sizes(NamedTuple):
 def new_state(sizes: Sizes, procs: int) -> State:
     """Return the state of an empty machine, in numpy arrays."""
     jobs, running = sizes.jobs, sizes.running + 1
-    n = _ints(10)
-    n[FREE], n[LEAST], n[HEAD] = procs, NEVER, -1
+    n: list[int] = _ints(10)
+    n[FREE], n[LEAST], n[HEAD], n[POINTS] = procs, NEVER, -1, 1
     points = 2 * (jobs + 2) if sizes.profile else 2
     return State(
         n=n,
@@ -117,7 +118,7 @@ def new_state(sizes: Sizes, procs: int) -> State:
         planned=_ints(jobs),
         corrections=_ints(jobs),
         queue=_ints(jobs + 1),
-        keys=np.zeros(jobs + 1),
+        keys=_floats(jobs + 1),
         picks=_ints(jobs + 1),
         end_s=_ints(running),
         end_row=_ints(running),
@@ -127,9 +128,9 @@ def new_state(sizes: Sizes, procs: int) -> State:
         before=_ints(sizes.users, -1),
         runs=_ints(sizes.groups),
         ring=_ints(sizes.groups * RING),
-        median=np.zeros(sizes.groups),
-        usage=np.zeros(sizes.users),
-        share=np.ones(sizes.users),
+        median=_floats(sizes.groups),
+        usage=_floats(sizes.users),
+        share=_floats(sizes.users, 1.0),
         reserved=_ints(jobs if sizes.profile else 1),
         point_s=_ints(points),
         point_free=_ints(points, procs),
@@ -143,3 +144,7 @@ def as_lists(columns: Sequence[Any]) -> list[list[Any]]:
 
 def _ints(count: int, value: int = 0) -> Any:
     return np.full(count, value, np.int64)
+
+
+def _floats(count: int, value: float = 0.0) -> Any:
+    return np.full(count, value, np.float64)

@@ -6,7 +6,10 @@ Source: Feitelson, The Standard Workload Format, parallel workloads archive, ver
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -28,16 +31,14 @@ LIMIT = 1 << 53
 def read_swf(path: Path, procs: int | None = None) -> Workload:
     """Return the workload of a file; `procs` is the machine's size where the header's doesn't count.
 
-    A job that never ran, has no processors or asks for more than there are is left out, as pyss
-    does, and a remark counts them. The request is the time limit, the run time where there is none
-    or a lower one.
+    A job that never ran, has no processors or asks for more than there are is left out, and a
+    remark counts them. The request is the time limit, the run time where there is none or a lower one.
 
     Raises:
         SwfError: the file can't be read, or lines of it; with file, line, field and what is expected.
     """
     try:
-        opened = gzip.open(path, "rt", encoding="utf-8", errors="replace") if _zipped(path) else None
-        with opened or path.open(encoding="utf-8", errors="replace") as lines:
+        with _opened(path) as lines:
             return parse_swf(lines, str(path), _name(path), procs)
     except (OSError, EOFError, zlib.error) as error:
         raise SwfError([Problem(str(path), f"can't be read: {error}")]) from None
@@ -56,7 +57,7 @@ def parse_swf(lines: Iterable[str], where: str, name: str, procs: int | None = N
             row = _row(line, f"{where}:{number}", problems)
             rows += [row] if row else []
             if len(problems) >= MOST_PROBLEMS:
-                problems.append(Problem(where, f"more than {MOST_PROBLEMS} problems; the rest is not read"))
+                problems.append(Problem(where, f"{MOST_PROBLEMS} problems so far; the rest is not read"))
                 break
     total = _procs_total(header, where, problems) if procs is None else procs
     if problems:
@@ -73,7 +74,9 @@ def _row(line: str, where: str, problems: list[Problem]) -> list[int] | None:
     try:
         row = [int(text) for text in texts]
     except ValueError:
-        row = [_number(text, f"{where}: field {i + 1} ({FIELDS[i]})", problems) for i, text in enumerate(texts)]
+        row = [
+            _number(text, f"{where}: field {i + 1} ({FIELDS[i]})", problems) for i, text in enumerate(texts)
+        ]
     for field in (SUBMIT, RUN, ALLOCATED, REQUESTED, TIME):
         if not -1 <= row[field] < LIMIT:
             place = f"{where}: field {field + 1} ({FIELDS[field]})"
@@ -137,9 +140,14 @@ def _remarks(left_out: dict[str, np.ndarray], raised: np.ndarray, where: str) ->
         yield f"{where}: {int(raised.sum())} jobs ran longer than their request, which is raised to that"
 
 
-def _zipped(path: Path) -> bool:
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """The text of a file, gzipped or not by its first two bytes."""
     with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+        zipped = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        with gzip.open(file) if zipped else file as raw, TextIOWrapper(raw, "utf-8", "replace") as text:
+            yield text
 
 
 def _name(path: Path) -> str:

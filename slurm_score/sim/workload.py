@@ -1,6 +1,7 @@
 """A workload: jobs in columns, as a file or a generator gives them. Pure."""
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -40,9 +41,7 @@ class Workload:
 def rows_of(workload: Workload, rows: slice | Bools) -> Workload:
     """Return some jobs of a workload, in their order."""
     columns = (f.name for f in fields(workload))
-    taken = {
-        name: value[rows]
-        for name in columns
-        if isinstance(value := getattr(workload, name), np.ndarray)
+    taken: dict[str, Any] = {
+        name: value[rows] for name in columns if isinstance(value := getattr(workload, name), np.ndarray)
     }
     return replace(workload, **taken)

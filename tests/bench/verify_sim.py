@@ -1,4 +1,4 @@
-"""python -m tests.bench.verify_sim: the simulator against every published figure. One line a check; exit 1 if one fails.
+"""python -m tests.bench.verify_sim: the simulator against published figures; exit 1 if one fails.
 
 Job by job: schedules of Gaussier et al., SC'15. By their printed digits: RLScheduler's Table V (SC'20)
 and a grid of six policies. By bounds: the default policy with the predictor `recent`. The data is not
