@@ -14,7 +14,7 @@ from rich.progress import Progress
 from slurm_score.errors import Problem, SimulationError
 from slurm_score.report.table import format_table
 from slurm_score.sim.engine import BACKFILLS, ORDERS, Options, Schedule, simulate
-from slurm_score.sim.metrics import Metrics, measure
+from slurm_score.sim.metrics import Metrics, by_gpu_type, by_qos, by_size, by_user, measure
 from slurm_score.sim.multifactor import parse_multifactor
 from slurm_score.sim.policies import NAMES, PREDICTORS, Pool, QueuePolicy, named
 from slurm_score.sim.report import write_report
@@ -57,7 +57,7 @@ Example:
 @click.option("--report", "folder", type=click.Path(file_okay=False, path_type=Path),
               help="Write a page with plots, and the plots, into this folder.")  # fmt: skip
 @click.option(
-    "--numba/--no-numba", default=None, help="Compile; the results are the same.  [default: if installed]"
+    "--numba/--no-numba", default=None, help="Compile; the results are the same.  [default: if many jobs]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, times in s.")
 def command(
@@ -169,12 +169,18 @@ def _told(
                 "procs": schedules[0].pool.procs,
                 "remarks": list(schedules[0].workload.remarks),
                 "policies": [
-                    {"policy": s.policy.name, **asdict(m)} for s, m in zip(schedules, figures, strict=True)
+                    {"policy": s.policy.name, **asdict(m), **_tables(s)}
+                    for s, m in zip(schedules, figures, strict=True)
                 ],
             }
             for schedules, figures in zip(runs, measured, strict=True)
         ],
     }
+
+
+def _tables(schedule: Schedule) -> dict[str, Any]:
+    rows = {"users": by_user, "sizes": by_size, "qos": by_qos, "gpu_types": by_gpu_type}
+    return {name: [asdict(row) for row in table(schedule)] for name, table in rows.items()}
 
 
 HEADERS = ["NAME", "SLOWDOWN", "WAIT", "P95", "P99", "LONGEST", "USED", "MAKESPAN", "STARVED", "GINI"]

@@ -22,6 +22,9 @@ BACKFILLS = {
 }
 ORDERS = {"pyss": state.PYSS, "batch": state.BATCH, "rlscheduler": state.RLSCHEDULER}
 
+SMALL = 5000
+"""Below so many jobs plain Python is done before a kernel is loaded, let alone compiled."""
+
 CHUNK = 4096
 """Ends between two reports of progress."""
 
@@ -31,7 +34,7 @@ class Options:
     """How to schedule.
 
     `plan` is the predictor for reservations (policies.PREDICTORS); the policy has its own for the
-    order. `numba` says whether to compile; None: where numba is installed.
+    order. `numba` says whether to compile; None: where numba is installed and there are many jobs.
     """
 
     backfill: str = "easy"
@@ -103,7 +106,8 @@ def simulate(
     jobs, setup, sizes = _prepared(workload, pool, policy, options, order)
     fresh = state.new_state(sizes, pool.procs)
     told = PREDICTORS["told"] in (setup.plan_by, setup.rank_by)
-    if not told and (jit.has_numba() if options.numba is None else options.numba):
+    worth_it = len(workload) >= SMALL and jit.has_numba()
+    if not told and (worth_it if options.numba is None else options.numba):
         kernel = jit.compiled(run)
     else:
         jobs, fresh = state.Jobs(*state.as_lists(jobs)), state.State(*state.as_lists(fresh))

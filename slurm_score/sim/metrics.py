@@ -103,6 +103,17 @@ def by_qos(schedule: Schedule) -> list[Row]:
     return [] if work.qos is None else list(_rows(schedule, work.qos, dict(enumerate(work.qos_names))))
 
 
+def by_gpu_type(schedule: Schedule) -> list[Row]:
+    """Return a row for each GPU type that jobs ask for, and for those that take any; none without types."""
+    work = schedule.workload
+    if work.gpu_type is None or work.gpus is None:
+        return []
+    names = dict(enumerate((*work.gpu_types, "any", "no GPU")))
+    any_type = len(work.gpu_types)
+    code = np.where(work.gpus == 0, any_type + 1, np.where(work.gpu_type < 0, any_type, work.gpu_type))
+    return list(_rows(schedule, code, names))
+
+
 def by_size(schedule: Schedule) -> list[Row]:
     """Return a row for each class of size, from one power of two to the next."""
     tops = [f"{low}" if high - low == 1 else f"{low}-{high - 1}" for low, high in pairwise(SIZES)]

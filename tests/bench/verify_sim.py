@@ -18,7 +18,8 @@ import numpy as np
 
 from slurm_score.policy import Policy
 from slurm_score.sim.engine import Options, Schedule, simulate
-from slurm_score.sim.metrics import bounded_slowdowns
+from slurm_score.sim.jit import has_numba
+from slurm_score.sim.metrics import bounded_slowdowns, littles_law
 from slurm_score.sim.policies import Pool, QueuePolicy, named
 from slurm_score.sim.swf import read_swf
 from slurm_score.sim.workload import Workload, rows_of
@@ -49,6 +50,7 @@ GRID = {
 
 STARTS = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)
 LENGTH = 1024
+COMPILED = has_numba()
 TABLE_V_POLICIES = ("fcfs", "sjf", "saf", "wfp3", "unicep-rl", "f1", "f2", "f3", "f4")
 TABLE_V = {
     ("lublin-1", "none"): "7273.77 277.35 292.88 337.34 381.71 258.37 268.5 341.8 289.6",
@@ -154,6 +156,9 @@ def grid(log: str) -> Iterator[Check]:
         what = ("slowdown", "mean wait", "longest wait")
         for label, expected, value in zip(what, cells[LOGS.index(log)].split(), got, strict=True):
             yield printed(f"{log} {name} {label}", expected, value)
+        length, arrived = littles_law(schedule)
+        yield Check(f"{log} {name} Little's law", f"a mean queue of {arrived:.6f}", f"{length:.6f}",
+                    abs(length - arrived) <= 1e-9 * arrived)  # fmt: skip
 
 
 def default_policy(log: str) -> Iterator[Check]:
@@ -171,7 +176,7 @@ def default_policy(log: str) -> Iterator[Check]:
 def table_v(name: str, backfill: str) -> Iterator[Check]:
     """Check RLScheduler's table: an empty machine for each sequence."""
     log = read_swf(DATA / "workloads" / f"{name}.swf.gz")
-    options = Options(backfill=backfill, order="rlscheduler")
+    options = Options(backfill=backfill, order="rlscheduler", numba=COMPILED)
     for policy, expected in zip(TABLE_V_POLICIES, TABLE_V[name, backfill].split(), strict=True):
         means = [
             slowdown(simulate(part, Pool(procs=log.procs_total), named(policy), options))

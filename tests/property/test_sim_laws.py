@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_score.policy import Policy
@@ -132,6 +132,7 @@ def test_the_check_of_reservations_can_fail() -> None:
     assert reservation_s(unfair, 1) == 10
 
 
+@settings(max_examples=30)
 @given(work=workloads(max_size=12))
 def test_conservative_never_starts_a_job_after_its_first_reservation(work: Workload) -> None:
     """The reservation made at submission, as if all that runs then took all that it asked for.
@@ -148,6 +149,7 @@ def test_conservative_never_starts_a_job_after_its_first_reservation(work: Workl
         assert ran.start_s[row] <= promised
 
 
+@settings(max_examples=30)
 @given(work=workloads(max_size=12))
 def test_conservative_with_true_run_times_never_delays_for_those_behind(work: Workload) -> None:
     """Each job starts exactly when it would without all that came after it."""

@@ -62,6 +62,9 @@ def test_json_holds_the_figures(log: Path) -> None:
     (fcfs,) = small["policies"]
     assert (fcfs["policy"], fcfs["jobs"], fcfs["max_wait_s"], fcfs["makespan_s"]) == ("fcfs", 3, 99, 200)
     assert fcfs["starved"] == pytest.approx(1 / 3)
+    assert [(row["name"], row["jobs"]) for row in fcfs["users"]] == [("1", 2), ("2", 1)]
+    assert [(row["name"], row["max_wait_s"]) for row in fcfs["sizes"]] == [("1", 0), ("2-3", 0), ("4-7", 99)]
+    assert (fcfs["qos"], fcfs["gpu_types"]) == ([], [])
 
 
 def test_waits_are_written_in_the_order_of_the_input(log: Path, tmp_path: Path) -> None:

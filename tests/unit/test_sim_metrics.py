@@ -1,11 +1,14 @@
 """Figures of schedules, worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from slurm_score.sim.engine import Schedule
 from slurm_score.sim.metrics import (
     bounded_slowdowns,
+    by_gpu_type,
     by_qos,
     by_size,
     by_user,
@@ -62,6 +65,15 @@ def test_tables_have_a_row_for_each_user_qos_and_class_of_size() -> None:
     assert [(r.name, r.jobs, r.max_wait_s) for r in by_qos(ran)] == [("low", 2, 85), ("high", 1, 90)]
     assert [(r.name, r.jobs, r.slowdown) for r in by_size(ran)] == [("1", 1, 2.7), ("2-3", 2, 5.25)]
     assert by_qos(schedule(workload([(0, 1, 1, 1)]), 1)) == []
+    assert by_gpu_type(ran) == []
+
+
+def test_table_by_gpu_type() -> None:
+    """Types in their order, then any type, then no GPU."""
+    work = workload([(0, 1, 1, 1)] * 4)
+    gpus, gpu_type = np.array([1, 0, 2, 1]), np.array([1, -1, -1, 1])
+    ran = schedule(replace(work, gpus=gpus, gpu_type=gpu_type, gpu_types=("a100", "h100")), 4)
+    assert [(row.name, row.jobs) for row in by_gpu_type(ran)] == [("h100", 2), ("any", 1), ("no GPU", 1)]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_rlscheduler_table_v_comes_out_to_the_printed_digits(name: str, backfill
 def test_reference_grid_and_default_policy_hold(log: str) -> None:
     """Six policies to the printed digits; the default policy within its bounds."""
     checks = [*verify_sim.grid(log), *verify_sim.default_policy(log)]
-    assert len(checks) == 20
+    assert len(checks) == 26
     assert [str(c) for c in checks if not c.holds] == []
 
 
