@@ -152,6 +152,9 @@ def _of_ours(name: str, policy: Policy, workload: Workload, pool: Pool) -> Ranke
     ]
     if policy.profiles:
         problems.append(Problem(name, "profiles can't be simulated", "", "simulate a policy for each"))
+    if workload.gpus is not None and workload.gpus.any():
+        count = int((workload.gpus > 0).sum())
+        problems.append(Problem(name, "a flat pool has no GPUs", f"{count} jobs that ask for some"))
     if problems:
         raise SimulationError(problems)
     factors, names = policy.factors, _qos_names(workload)

@@ -100,6 +100,24 @@ def test_nothing_is_compiled_where_it_isn_t_wanted(tmp_path: Path) -> None:
     assert printed.startswith("[")
 
 
+def test_the_command_runs_without_the_extra_and_says_what_the_report_needs(tmp_path: Path) -> None:
+    """Neither numba nor matplotlib nor Jinja2 is needed, except for the page; asking for one is an error."""
+    code = (
+        "import sys; sys.modules.update(numba=None, matplotlib=None, jinja2=None);"
+        "from slurm_score.cli import main; main(['simulate', '--synthetic', '1', *sys.argv[1:]])"
+    )
+    argv = [sys.executable, "-c", code]
+    answers = [
+        subprocess.run([*argv, *more], capture_output=True, text=True, check=False, cwd=tmp_path)
+        for more in ([], ["--report", "page"], ["--numba"])
+    ]
+    assert [answer.returncode for answer in answers] == [0, 1, 1]
+    assert answers[0].stdout.startswith("synthetic-1: 2000 jobs on 128 processors")
+    assert "install slurm-score[sim]" in answers[1].stderr
+    assert answers[2].stderr == "slurm-score: simulation: numba is not installed; install slurm-score[sim]\n"
+    assert not (tmp_path / "page").exists()
+
+
 def test_the_cache_s_folder_is_named_after_the_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,7 @@
 """Policies: by name, Slurm's multifactor, and ours."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -124,6 +126,13 @@ def test_a_policy_with_profiles_is_refused() -> None:
         SimulationError, match="ours: profiles can't be simulated; simulate a policy for each"
     ):
         ranked(QueuePolicy("ours", parse_policy(text)), ONE, POOL)
+
+
+def test_our_policy_refuses_gpus_on_a_flat_pool() -> None:
+    """Size and gres_fit would go by GPUs, which a flat pool doesn't have."""
+    work = replace(ONE, gpus=np.array([2]), gpu_type=np.array([-1]))
+    with pytest.raises(SimulationError, match="ours: a flat pool has no GPUs, got 1 jobs that ask for some"):
+        ranked(QueuePolicy("ours", Policy()), work, POOL)
 
 
 def test_a_foreign_factor_with_a_weight_is_refused() -> None:
