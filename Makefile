@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-fit fuzz engine cluster cluster-down clean
+.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-fit bench-sim verify-sim fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -37,6 +37,12 @@ bench-score: $(READY)
 
 bench-fit: $(READY)
 	@$(BIN)/python -m tests.bench.fit
+
+bench-sim: $(READY)
+	@$(BIN)/python -m tests.bench.sim
+
+verify-sim: $(READY)
+	@$(BIN)/python -m tests.bench.verify_sim
 
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'

@@ -8,6 +8,9 @@ SlurmScoreError
 ├── ServiceError             the scoring service does not answer
 ├── LockedError              another process holds a lock of ours
 ├── AuditError               the audit's database can't be used
+├── WorkloadError            every problem of one workload that was to be simulated
+│   └── SwfError                 … in the Standard Workload Format
+├── SimulationError          what was asked of the simulator can't be simulated
 └── SlurmError               Slurm, as the gateway met it
     ├── CommandNotFoundError     a Slurm command is not installed here
     ├── CommandFailedError       a command ended with an error
@@ -143,3 +146,23 @@ class LockedError(SlurmScoreError):
 
 class AuditError(SlurmScoreError):
     """An audit database that can't be used; the sentence has the path, the cause and the remedy."""
+
+
+class WorkloadError(SlurmScoreError):
+    """A workload that can't be used; `.problems` holds every reason, up to a limit."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class SwfError(WorkloadError):
+    """A workload in the Standard Workload Format that can't be read."""
+
+
+class SimulationError(SlurmScoreError):
+    """A policy or machine that can't be simulated; `.problems` holds every reason."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))

@@ -30,6 +30,7 @@ SUBCOMMANDS = {
     "reprioritize": "reprioritize",
     "reset": "reset",
     "serve": "serve",
+    "simulate": "simulate",
 }
 """Subcommands by name, with the module of this package that holds them; read only when needed."""
 

@@ -13,6 +13,11 @@ class QosParams(FactorParams):
     urgent: tuple[str, ...] = ()
 
 
+def value(priority: int, highest: int) -> float:
+    """Return the factor of a QOS without urgency; the simulator uses it too."""
+    return priority / highest if highest else 0.0
+
+
 def claimed_urgency(job: Job, params: QosParams) -> Urgency:
     """Return the urgency of a job as far as its QOS allows it; `normal` where it claims too much."""
     urgency = job.hints.urgency or "normal"
@@ -26,7 +31,7 @@ def compute(queue: Queue, params: QosParams) -> Term:
     """
     columns, qos = columns_of(queue), queue.cluster.qos
     highest = max(qos.values(), default=0)
-    values = columns.qos.map(lambda name: qos.get(name, 0) / highest if highest else 0.0)
+    values = columns.qos.map(lambda name: value(qos.get(name, 0), highest))
     for i in columns.hinted:
         urgency = claimed_urgency(queue.jobs[i], params)
         if urgency != "normal":

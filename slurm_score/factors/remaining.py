@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -14,6 +14,8 @@ from slurm_score.hints import Hints
 from slurm_score.model import Floats, Partition, Queue
 from slurm_score.units import MINUTE_S, format_duration
 
+Left = TypeVar("Left", float, Floats)
+
 
 class RemainingParams(FactorParams):
     """`half_at` is the remaining time that gives one half; `unknown` is the value without any estimate."""
@@ -21,6 +23,11 @@ class RemainingParams(FactorParams):
     weight: Weight = 450
     half_at: Duration = 30.0 * MINUTE_S
     unknown: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+
+def value(left_s: Left, half_at_s: float) -> Left:
+    """Return the factor of a remaining time, or of a column of them; the simulator compiles it."""
+    return half_at_s / (half_at_s + left_s)
 
 
 class Source(IntEnum):
@@ -106,8 +113,7 @@ def _hint_s(hints: Hints, limit_s: float) -> tuple[float, Source]:
 def compute(queue: Queue, params: RemainingParams) -> Term:
     """Return half_at / (half_at + remaining): 1 for almost done, 0 for unlimited."""
     seconds = remaining(queue).seconds
-    values = params.half_at / (params.half_at + seconds)
-    return Term(np.where(np.isnan(seconds), params.unknown, values))
+    return Term(np.where(np.isnan(seconds), params.unknown, value(seconds, params.half_at)))
 
 
 def describe(queue: Queue, params: RemainingParams, i: int) -> str:

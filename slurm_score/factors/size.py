@@ -1,17 +1,28 @@
 """How much of its partition a job asks for: the wider, the higher, so that big jobs don't starve."""
 
+from typing import TypeVar
+
 import numpy as np
+from numpy import minimum
 
 from slurm_score.columns import columns_of
 from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
 from slurm_score.inventory import inventory_of
-from slurm_score.model import Job, Queue
+from slurm_score.model import Floats, Job, Queue
+
+Count = TypeVar("Count", float, Floats)
 
 
 class SizeParams(FactorParams):
     """Size has no parameter besides its weight."""
 
     weight: Weight = 200
+
+
+def value(count: Count, total: Count | float) -> Count:
+    """Return the factor of a size, or of a column of them; the simulator uses it too."""
+    factor: Count = minimum(1.0, count / total)
+    return factor
 
 
 def asked(job: Job) -> tuple[int, str]:
@@ -43,7 +54,8 @@ def compute(queue: Queue, params: SizeParams) -> Term:  # noqa: ARG001 - the sha
         of.map(lambda names: capacity(names, "GPUs", queue)),
         of.map(lambda names: capacity(names, "CPUs", queue)),
     )
-    return Term(np.minimum(1.0, np.divide(wanted, total, out=np.zeros(len(queue)), where=total > 0)))
+    known = total > 0
+    return Term(np.where(known, value(wanted, np.where(known, total, 1.0)), 0.0))
 
 
 def describe(queue: Queue, params: SizeParams, i: int) -> str:  # noqa: ARG001 - the shape of every factor

@@ -1,14 +1,16 @@
 """How long a job has waited while it could have started."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
+from numpy import minimum
 
 from slurm_score.columns import columns_of
 from slurm_score.factors.registry import Duration, Factor, FactorParams, Term, Weight
 from slurm_score.model import Floats, Job, Queue
 from slurm_score.units import HOUR_S, format_duration
 
+Wait = TypeVar("Wait", float, Floats)
 RequeueCause = Literal["NODE_FAIL", "PREEMPTED", "REQUEUED"]
 
 
@@ -18,6 +20,12 @@ class WaitParams(FactorParams):
     weight: Weight = 350
     max_wait: Duration = 54.0 * HOUR_S
     keep_after: tuple[RequeueCause, ...] = ("NODE_FAIL", "PREEMPTED")
+
+
+def value(wait_s: Wait, max_wait_s: float) -> Wait:
+    """Return the factor of a wait, or of a column of them; the simulator compiles it."""
+    factor: Wait = minimum(1.0, wait_s / max_wait_s)
+    return factor
 
 
 def waits_s(queue: Queue, params: WaitParams) -> Floats:
@@ -53,7 +61,7 @@ def _kept_s(job: Job, keep_after: tuple[RequeueCause, ...]) -> float:
 
 def compute(queue: Queue, params: WaitParams) -> Term:
     """Return min(1, wait / max_wait)."""
-    return Term(np.minimum(1.0, waits_s(queue, params) / params.max_wait))
+    return Term(value(waits_s(queue, params), params.max_wait))
 
 
 def describe(queue: Queue, params: WaitParams, i: int) -> str:

@@ -1,0 +1,224 @@
+"""A workload, a machine and a policy in, a schedule out: the same every time, with and without numba."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from slurm_score.columns import Ints
+from slurm_score.errors import Problem, SimulationError
+from slurm_score.sim import history, jit, state
+from slurm_score.sim.events import run
+from slurm_score.sim.policies import FIXED, PREDICTORS, Pool, QueuePolicy, Ranked, ranked
+from slurm_score.sim.workload import Workload
+
+BACKFILLS = {
+    "none": state.NO_BACKFILL,
+    "easy": state.EASY,
+    "easy-sjbf": state.EASY_SJBF,
+    "easy++": state.EASY_PLUS_PLUS,
+    "conservative": state.CONSERVATIVE,
+}
+ORDERS = {"pyss": state.PYSS, "batch": state.BATCH, "rlscheduler": state.RLSCHEDULER}
+
+SMALL = 5000
+"""Below so many jobs plain Python is done before a kernel is loaded, let alone compiled."""
+
+CHUNK = 4096
+"""Ends between two reports of progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to schedule.
+
+    `plan` is the predictor for reservations (policies.PREDICTORS); the policy has its own for the
+    order. `numba` says whether to compile; None: where numba is installed and there are many jobs.
+    """
+
+    backfill: str = "easy"
+    order: str = "batch"
+    plan: str = "request"
+    numba: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When each job of a workload started, int64[n_jobs] in s, and under what."""
+
+    workload: Workload
+    pool: Pool
+    policy: QueuePolicy
+    options: Options
+    start_s: Ints = field(repr=False)
+
+    @property
+    def wait_s(self) -> Ints:
+        """The wait of each job in s, int64[n_jobs]."""
+        return self.start_s - self.workload.submit_s
+
+    @property
+    def end_s(self) -> Ints:
+        """The end of each job in s, int64[n_jobs]."""
+        return self.start_s + self.workload.run_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """What a predictor may know of a job that waits."""
+
+    job_id: int
+    user: int
+    procs: int
+    request_s: int
+    submit_s: int
+
+
+class Predictor(Protocol):
+    """A predictor outside the kernels: the predictor "told"; it makes the simulation much slower."""
+
+    def observe(self, job: Submitted, run_s: int) -> None:
+        """Take note of a run that has ended."""
+
+    def predict(self, job: Submitted) -> float:
+        """Return the run time in s that is expected of a job now."""
+
+
+def simulate(
+    workload: Workload,
+    pool: Pool,
+    policy: QueuePolicy,
+    options: Options = Options(),
+    *,
+    predictor: Predictor | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Schedule:
+    """Return the schedule of a workload; `progress` is told now and then how many jobs have ended.
+
+    Jobs of one second are submitted in the order of the file.
+
+    Raises:
+        SimulationError: what was asked for can't be simulated; with every reason.
+    """
+    _require(workload, pool, policy, options, predictor)
+    order = np.argsort(workload.submit_s, kind="stable")
+    jobs, setup, sizes = _prepared(workload, pool, policy, options, order)
+    fresh = state.new_state(sizes, pool.procs)
+    told = PREDICTORS["told"] in (setup.plan_by, setup.rank_by)
+    worth_it = len(workload) >= SMALL and jit.has_numba()
+    if not told and (worth_it if options.numba is None else options.numba):
+        kernel = jit.compiled(run)
+    else:
+        jobs, fresh = state.Jobs(*state.as_lists(jobs)), state.State(*state.as_lists(fresh))
+        kernel = jit.plain(run, _asking(predictor, workload, order) if predictor and told else None)
+    ended = CHUNK
+    while kernel(jobs, fresh, setup, ended):
+        if progress:
+            progress(ended)
+        ended += CHUNK
+    start_s = np.empty(len(workload), np.int64)
+    start_s[order] = fresh.start
+    return Schedule(workload, pool, policy, options, start_s)
+
+
+def _prepared(
+    workload: Workload, pool: Pool, policy: QueuePolicy, options: Options, order: Any
+) -> tuple[state.Jobs, state.Setup, state.Sizes]:
+    """The columns in order of submission, and all choices as numbers."""
+    told: Ranked = ranked(policy, workload, pool)
+    users, user = np.unique(workload.user, return_inverse=True)
+    predictors = (PREDICTORS[options.plan], PREDICTORS[policy.predictor])
+    groups, group = _groups(workload, user) if state.RECENT in predictors else (1, 0 * user)
+    columns = (workload.submit_s, workload.run_s, workload.procs, workload.request_s, user, group)
+    floats = (told.fixed, told.size_points, told.qos_points, told.guard)
+    jobs = state.Jobs(
+        *(cast(Any, np.ascontiguousarray(column[order], np.int64)) for column in columns),
+        *(cast(Any, np.ascontiguousarray(column[order], np.float64)) for column in floats),
+    )
+    setup = state.Setup(
+        procs=pool.procs,
+        order=ORDERS[options.order],
+        backfill=BACKFILLS[options.backfill],
+        plan_by=predictors[0],
+        rank=told.rank,
+        rank_by=predictors[1],
+        learns=not set(predictors) <= {state.REQUEST, state.CLAIRVOYANT},
+        users=len(users),
+    )._replace(**cast("dict[str, Any]", told.parameters))
+    running = min(len(workload), 2 * pool.procs)
+    return (
+        jobs,
+        setup,
+        state.Sizes(len(workload), len(users), groups, running, options.backfill == "conservative"),
+    )
+
+
+def _groups(workload: Workload, user: Ints) -> tuple[int, Ints]:
+    """How many sets there are of jobs of the same user, size and request, and which each job is in."""
+    group = user
+    for column in (workload.procs, workload.request_s):
+        values, code = np.unique(column, return_inverse=True)
+        _, group = np.unique(group * len(values) + code, return_inverse=True)
+    return int(group.max()) + 1, group
+
+
+def _asking(predictor: Predictor, workload: Workload, order: Any) -> Mapping[Callable[..., Any], Any]:
+    """What stands for the kernels' own history: a predictor is asked again after each end."""
+    w = workload
+    rows = list(
+        zip(w.job_id[order].tolist(), w.user[order].tolist(), w.procs[order].tolist(),
+            w.request_s[order].tolist(), w.submit_s[order].tolist(), strict=True)
+    )  # fmt: skip
+    known: dict[int, float] = {}
+
+    def job(row: int) -> Submitted:
+        job_id, user, procs, request_s, submit_s = rows[row]
+        return Submitted(job_id=job_id, user=user, procs=procs, request_s=request_s, submit_s=submit_s)
+
+    def learn(jobs: state.Jobs, _: state.State, row: int) -> None:
+        known.clear()
+        predictor.observe(job(row), jobs.run[row])
+
+    def told(_: state.Jobs, __: state.State, row: int) -> float:
+        if row not in known:
+            known[row] = float(predictor.predict(job(row)))
+        return known[row]
+
+    return {history.learn: learn, history.told: told}
+
+
+def _require(
+    workload: Workload, pool: Pool, policy: QueuePolicy, options: Options, predictor: Predictor | None
+) -> None:
+    """Raise with everything that can't be."""
+    problems = [
+        Problem("simulation", f"unknown {what}", repr(value), f"one of {', '.join(known)}")
+        for what, value, known in (
+            ("backfill", options.backfill, BACKFILLS),
+            ("order", options.order, ORDERS),
+            ("plan", options.plan, PREDICTORS),
+        )
+        if value not in known
+    ]
+    if len(workload) and workload.procs.max() > pool.procs:
+        widest = int(workload.procs.max())
+        problems.append(
+            Problem(workload.name, f"a job needs {widest} processors", "", f"there are {pool.procs}")
+        )
+    if not len(workload):
+        problems.append(Problem(workload.name, "there is no job to simulate"))
+    if options.backfill == "conservative" and options.plan not in FIXED:
+        problems.append(
+            Problem("simulation", "conservative backfill breaks its promises where a run outlives its plan",
+                    options.plan, f"plan must be one of {', '.join(FIXED)}")
+        )  # fmt: skip
+    if options.order == "rlscheduler" and options.backfill not in ("none", "easy"):
+        problems.append(Problem("simulation", "order rlscheduler has a backfill of its own", options.backfill,
+                                "backfill none or easy"))  # fmt: skip
+    if options.numba and not jit.has_numba():
+        problems.append(Problem("simulation", "numba is not installed", "", "install slurm-score[sim]"))
+    if "told" in (options.plan, policy.predictor) and predictor is None:
+        problems.append(Problem("simulation", "predictor told needs a predictor"))
+    if problems:
+        raise SimulationError(problems)

@@ -1,0 +1,91 @@
+"""Slurm's own multifactor priority, as far as a flat pool has it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from slurm_score.errors import ParseError, Problem, SimulationError, shown
+from slurm_score.model import Floats
+from slurm_score.settings import meant
+from slurm_score.sim.workload import Workload
+from slurm_score.units import DAY_S, MINUTE_S, parse_duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multifactor:
+    """Weights and times of priority/multifactor; a job's nodes are its processors.
+
+    `age` + `size` + `qos` + `fairshare` are the PriorityWeights. `small_relative` is the flag
+    SMALL_RELATIVE_TO_TIME, `favor_small` is PriorityFavorSmall. Source: Slurm 24.11,
+    priority_multifactor.c; slurm.conf(5).
+    """
+
+    age: float = 1000.0
+    size: float = 0.0
+    qos: float = 0.0
+    fairshare: float = 0.0
+    max_age: float = 7.0 * DAY_S
+    decay_half_life: float = 7.0 * DAY_S
+    calc_period: float = 5.0 * MINUTE_S
+    small_relative: bool = False
+    favor_small: bool = False
+
+    def fixed(self, workload: Workload, procs: int, qos_values: Floats) -> Floats:
+        """Return the points that don't change while a job waits, float64[n_jobs]."""
+        part = workload.procs / procs
+        if self.small_relative:
+            part = part / np.maximum(1.0, np.ceil(workload.request_s / MINUTE_S))
+        if self.favor_small:
+            part = 1.0 - part
+        return self.size * part + self.qos * qos_values
+
+    def parameters(self) -> Mapping[str, float]:
+        """Return what the kernels need besides."""
+        return {
+            "wait_weight": self.age,
+            "max_wait_s": self.max_age,
+            "share_weight": self.fairshare,
+            "half_life_s": self.decay_half_life,
+            "calc_period_s": int(self.calc_period),
+        }
+
+
+def parse_multifactor(text: str) -> Multifactor:
+    """Return the multifactor of a text such as `age=1000,size=30000,small_relative,max_age=14d`.
+
+    Raises:
+        SimulationError: with every part that can't be read.
+    """
+    known = {f.name: f.default for f in fields(Multifactor)}
+    values: dict[str, float | bool] = {}
+    problems: list[Problem] = []
+    for part in filter(None, text.split(",")):
+        key, equals, value = part.partition("=")
+        try:
+            if key not in known:
+                raise ValueError(f"unknown setting{meant(key, known)} (known: {', '.join(known)})")
+            values[key] = _read(key, value, flag=isinstance(known[key], bool), given=bool(equals))
+        except ValueError as error:
+            problems.append(Problem("multifactor", str(error), shown(part)))
+    if problems:
+        raise SimulationError(problems)
+    return Multifactor(**values)  # type: ignore[arg-type]
+
+
+def _read(key: str, value: str, *, flag: bool, given: bool) -> float | bool:
+    if flag:
+        if given:
+            raise ValueError(f"{key} is a flag and takes no value")
+        return True
+    if key in ("max_age", "decay_half_life", "calc_period"):
+        try:
+            seconds = parse_duration(value)
+        except ParseError as error:
+            raise ValueError(f"{key}: {error.problem.what}; {error.problem.allowed}") from None
+        if not 1 <= seconds < float("inf"):
+            raise ValueError(f"{key} must be at least 1 s and not unlimited")
+        return seconds
+    if not value.isdecimal():
+        raise ValueError(f"{key} must be a whole number, 0 or more")
+    return float(value)
