@@ -24,6 +24,7 @@ Bools = NDArray[np.bool_]
 
 UNTYPED = "gpu"
 SHARD = "shard"
+NO_CAP = 2**31
 _RESERVATION = frozenset({"RESERVED", "MAINTENANCE"})
 
 
@@ -34,8 +35,9 @@ class Inventory:
     `free` is what a job could take now if it may run there: nothing on a node without a free CPU.
     `types` holds whole GPUs, then MIG profiles, then shards, each kind sorted; `rows` finds the row of a
     type among those of its kind, `kinds` are the rows of the three. `usable` leaves out reserved nodes,
-    `inside` counts those for the jobs of their reservation. `switch` is the code of the leaf switch, one
-    for all nodes that Slurm names none for.
+    `inside` counts those for the jobs of their reservation. `shards_cap` and `shards_free_cap` bound what
+    one job can have of a node's shards, up and empty and now. `switch` is the code of the leaf switch,
+    one for all nodes that Slurm names none for.
     """
 
     names: tuple[str, ...]
@@ -50,6 +52,8 @@ class Inventory:
     mem_free: Ints
     usable: Bools
     inside: Bools
+    shards_cap: Ints
+    shards_free_cap: Ints
     switch: Ints
     partitions: Mapping[str, Bools]
     features: tuple[tuple[frozenset[str], Bools], ...]
@@ -67,11 +71,13 @@ def inventory_of(cluster: Cluster) -> Inventory:
     """Return the cluster's nodes in columns, made once for each cluster."""
     found: Inventory | None = cluster.memo.get("inventory")
     if found is None:
-        found = cluster.memo["inventory"] = _inventory(sorted(cluster.nodes, key=lambda node: node.name))
+        nodes = sorted(cluster.nodes, key=lambda node: node.name)
+        found = _inventory(nodes, one_gpu=cluster.config.shards_of_one_gpu)
+        cluster.memo["inventory"] = found
     return found
 
 
-def _inventory(nodes: Sequence[Node]) -> Inventory:
+def _inventory(nodes: Sequence[Node], *, one_gpu: bool) -> Inventory:
     held = [_held(node) for node in nodes]
     kinds = [sorted({name for has in held for name in has[kind]}) for kind in range(3)]
     ends = [0, *np.cumsum([len(kind) for kind in kinds]).tolist()]
@@ -85,6 +91,7 @@ def _inventory(nodes: Sequence[Node]) -> Inventory:
                 free[row[name], i] = max(0, there - used) if node.cpus_used < node.cpus else 0
     cpus, cpus_used = _column(nodes, "cpus"), _column(nodes, "cpus_used")
     mem, mem_used = _column(nodes, "mem_mib"), _column(nodes, "mem_used_mib")
+    capped = (_column(nodes, "shards_of_gpu") > 0) & one_gpu
     switches = {name: code for code, name in enumerate(sorted({node.switch for node in nodes}))}
     return Inventory(
         names=tuple(node.name for node in nodes),
@@ -99,6 +106,8 @@ def _inventory(nodes: Sequence[Node]) -> Inventory:
         mem_free=np.maximum(0, mem - mem_used),
         usable=np.array([node.usable for node in nodes], np.bool_),
         inside=np.array([node.usable or _usable_inside(node) for node in nodes], np.bool_),
+        shards_cap=np.where(capped, _column(nodes, "shards_of_gpu"), NO_CAP),
+        shards_free_cap=np.where(capped, _column(nodes, "shards_free_of_gpu"), NO_CAP),
         switch=np.array([switches[node.switch] for node in nodes], np.int64),
         partitions=_masks([node.partitions for node in nodes]),
         features=_feature_sets(nodes),

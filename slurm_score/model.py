@@ -158,7 +158,8 @@ class Node:
     """One node: what it has, what is taken, and whether a job could start on it.
 
     `gpus` are whole GPUs, `mig` the MIG slices of others and `shards` the shares of those that are
-    shared. `weight` is Slurm's: the least is used first. `switch` is the leaf switch, empty where
+    shared; `shards_of_gpu` is how many one GPU has (0: not known), `shards_free_of_gpu` how many are free
+    on one. `weight` is Slurm's: the least is used first. `switch` is the leaf switch, empty where
     `scontrol show topology` names none.
     """
 
@@ -175,6 +176,8 @@ class Node:
     mig_used: GpuCount = field(default_factory=GpuCount)
     shards: GpuCount = field(default_factory=GpuCount)
     shards_used: GpuCount = field(default_factory=GpuCount)
+    shards_of_gpu: int = 0
+    shards_free_of_gpu: int = 0
     partitions: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     weight: int = 1
@@ -223,6 +226,7 @@ class SlurmConfig:
     site_factor_plugin: str = ""
     scheduler_parameters: tuple[str, ...] = ()
     slurmctld_parameters: tuple[str, ...] = ()
+    select_type_parameters: tuple[str, ...] = ()
     controllers: tuple[str, ...] = ()
     job_submit_plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
@@ -233,6 +237,11 @@ class SlurmConfig:
     def submits_to_lua(self) -> bool:
         """Whether slurmctld shows job_submit.lua each new job."""
         return "lua" in self.job_submit_plugins
+
+    @property
+    def shards_of_one_gpu(self) -> bool:
+        """Whether a job gets the shards of a node from one of its GPUs only, as it does by default."""
+        return "MULTIPLE_SHARING_GRES_PJ" not in self.select_type_parameters
 
     @property
     def rate_limited(self) -> bool:

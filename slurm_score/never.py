@@ -1,7 +1,7 @@
 """Whether a request could ever start, were the whole cluster up and empty, and why not. Pure.
 
-Of a request that Slurm may group as it likes each limit is looked at by itself: what is called
-impossible must be impossible, however the job is laid out.
+Each limit is looked at by itself: what is called impossible must be impossible, however Slurm lays the
+job out.
 """
 
 import math
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slurm_score.inventory import inventory_of, places_of
+from slurm_score.inventory import Bools, inventory_of, places_of
 from slurm_score.model import Cluster
-from slurm_score.placement import Room, Wanted, capacity_of, most_of, rooms_ever, wanted_rows
+from slurm_score.placement import Room, Wanted, most_of, rooms_ever, wanted_rows
 from slurm_score.request import Ask
 
 
@@ -57,10 +57,11 @@ def why_never(ask: Ask, cluster: Cluster) -> str:
 
 def _faults(ask: Ask, wanted: Wanted, room: Room) -> Iterator[_Fault]:
     for i, (part, (_, count)) in enumerate(zip(room.parts, wanted, strict=True)):
-        if count > (there := int(part.sum())):
+        shared = _names(ask)[i].startswith("shard")  # the parts are what one job can have of them
+        if count > (there := int(part.sum())) and not shared:
             yield _Fault(1, there, f"it asks for {count} {_names(ask)[i]}, there are {there}")
     yield from _group_faults(ask, wanted, room) if ask.groups else _loose_faults(ask, wanted, room)
-    serving = capacity_of(ask, wanted, room) if ask.groups else room.units
+    serving = _holds(ask, wanted, room) if ask.groups else room.units
     for nodes, count in room.some:
         there = min(ask.max_nodes or count, int(np.count_nonzero(serving[nodes])))
         if count > there:
@@ -69,23 +70,33 @@ def _faults(ask: Ask, wanted: Wanted, room: Room) -> Iterator[_Fault]:
 
 
 def _group_faults(ask: Ask, wanted: Wanted, room: Room) -> Iterator[_Fault]:
-    groups, holds = ask.groups, np.ones(room.units.size, np.bool_)
+    """Of CPUs and memory only the sum counts: Slurm may give one node more of the tasks than another."""
+    groups, holds = ask.groups, _holds(ask, wanted, room)
     each = [math.ceil(count / groups) for _, count in wanted]
     for part, n, name in zip(room.parts, each, _names(ask), strict=True):
-        holds &= part >= n
         if n > (most := int(part.max(initial=0))):
-            yield _Fault(2, most, f"it asks for {n} {name} on one node, the largest has {most}")
-    cpus, mem_mib = math.ceil(ask.cpus / groups), math.ceil(ask.mem_mib / groups)
-    for asked, has, unit in ((cpus, room.cpus, "CPUs"), (mem_mib, room.mem, "MiB of memory")):
-        if holds.any() and asked > (most := int(has[holds].max())):
-            said = f"it asks for {asked} {unit} on one node, the largest with its GPUs has {most}"
-            yield _Fault(3, most, said)
-    there = int(np.count_nonzero(capacity_of(ask, wanted, room)))
+            has = (
+                "a job gets those of one GPU only, at most" if name.startswith("shard") else "the largest has"
+            )
+            yield _Fault(2, most, f"it asks for {n} {name} on one node, {has} {most}")
+    for asked, has, unit in ((ask.cpus, room.cpus, "CPUs"), (ask.mem_mib, room.mem, "MiB of memory")):
+        if holds.any() and asked > (there := most_of(has[holds], groups)):
+            one = f"{unit} on one node, the largest with its GPUs has {there}"
+            several = f"{unit}, {_largest(groups, int(holds.sum()))} {there}"
+            yield _Fault(3, there, f"it asks for {asked} {one if groups == 1 else several}")
+    there = int(holds.sum())
     if groups > there or 0 < ask.max_nodes < groups:
         gpus = " and ".join(f"{n} {name}" for n, name in zip(each, _names(ask), strict=True))
-        said = f"it asks for {groups} nodes with {gpus}, {cpus} CPUs and {mem_mib} MiB of memory each"
         limit = f"there are {there}" if groups > there else f"on at most {ask.max_nodes}"
-        yield _Fault(4, there, f"{said}, {limit}")
+        yield _Fault(4, there, f"it asks for {groups} nodes with {gpus} each, {limit}")
+
+
+def _holds(ask: Ask, wanted: Wanted, room: Room) -> Bools:
+    """Which nodes have the GPUs of a whole group."""
+    holds = np.ones(room.units.size, np.bool_)
+    for part, (_, count) in zip(room.parts, wanted, strict=True):
+        holds &= part >= math.ceil(count / ask.groups)
+    return holds
 
 
 def _loose_faults(ask: Ask, wanted: Wanted, room: Room) -> Iterator[_Fault]:

@@ -24,6 +24,8 @@ class NodeGres(NamedTuple):
     mig_used: GpuCount
     shards: GpuCount
     shards_used: GpuCount
+    shards_of_gpu: int
+    shards_free_of_gpu: int
 
 
 @lru_cache(maxsize=4096)
@@ -34,14 +36,32 @@ def node_gres(has: str, used: str) -> NodeGres:
         ParseError: one of the texts can't be read.
     """
     there, taken = count_gres(parse_gres(has)), count_gres(parse_gres(used))
+    shards, lent = lower_types(there.shard), shards_in_use(has, used)
+    each = shards.total // there.gpu.total if there.gpu.total else 0
     return NodeGres(
         gpus=lower_types(there.gpu),
         gpus_used=gpus_in_use(has, used),
         mig=lower_types(there.mig),
         mig_used=lower_types(taken.mig),
-        shards=lower_types(there.shard),
-        shards_used=shards_in_use(has, used),
+        shards=shards,
+        shards_used=lent,
+        shards_of_gpu=each,
+        shards_free_of_gpu=min(each, shards.total - lent.total, _most_free(used, each)),
     )
+
+
+def _most_free(used: str, each: int) -> int:
+    """Return the most shards that one GPU has free, by what 24.11 and later print of each: `3/4,0/4`."""
+    parts = [
+        part
+        for item in _LENT.finditer(used)
+        if item["name"] == "shard" and "/" in (item["where"] or "")
+        for part in item["where"].split(",")
+    ]
+    free = [
+        int(of) - int(lent) for lent, _, of in (part.partition("/") for part in parts) if lent.isdecimal()
+    ]
+    return max(free, default=0) if parts else each
 
 
 def gpus_in_use(has: str, used: str) -> GpuCount:

@@ -118,11 +118,18 @@ def _offered(site: Site, rows: tuple[tuple[int, ...], ...], nodes: Inventory, *,
     gpus, cpus, mem = (
         (nodes.free, nodes.cpus_free, nodes.mem_free) if now else (nodes.total, nodes.cpus, nodes.mem)
     )
-    parts = np.stack([gpus[list(part)].sum(axis=0) for part in rows])
+    cap = nodes.shards_free_cap if now else nodes.shards_cap
+    parts = np.stack([_offer(gpus, part, cap, nodes.kinds[SHARDS].start) for part in rows])
     units = parts.sum(axis=0)
     mine = np.flatnonzero((site.open if now else site.nodes) & (units > 0) & (cpus > 0))
     some = tuple((nodes[mine], count) for nodes, count in site.some)
     return Room(parts[:, mine], units[mine], cpus[mine], mem[mine], nodes.switch[mine], some)
+
+
+def _offer(gpus: Ints, rows: tuple[int, ...], cap: Ints, first_shard: int) -> Ints:
+    """What each node has of some types for one job: of shards no more than a single GPU has."""
+    units: Ints = gpus[list(rows)].sum(axis=0)
+    return np.minimum(units, cap) if rows[0] >= first_shard else units
 
 
 def capacity_of(ask: Ask, wanted: Wanted, room: Room) -> Ints:

@@ -23,9 +23,9 @@ class TypeSupply:
     """One GPU type (MIG profile, shards) in one partition.
 
     `total` = `used` + `free` + `broken`; `broken` stands on nodes where no job starts, drained ones
-    included. `largest` is the most that one node has free, `block` the largest that is free in equal
-    parts on several nodes: (nodes, on each). `asked` is what eligible pending jobs ask for that accept
-    this type only, `flexible` what those ask for that accept others too; tasks counted.
+    included. `largest` is the most that one node has free for one job, `block` the largest that is free
+    in equal parts on several nodes: (nodes, on each). `asked` is what eligible pending jobs ask for that
+    accept this type only, `flexible` what those ask for that accept others too; tasks counted.
     """
 
     partition: str
@@ -56,6 +56,8 @@ def _type_supply(
 ) -> TypeSupply:
     total, open_ = nodes.total[row, mine], nodes.usable[mine]
     free = np.where(open_, nodes.free[row, mine], 0)
+    shared = row >= nodes.kinds[2].start
+    for_one_job = np.minimum(free, nodes.shards_free_cap[mine]) if shared else free
     broken = int(total[~open_].sum())
     asked, flexible = wanted.get((partition, nodes.types[row]), (0, 0))
     return TypeSupply(
@@ -65,8 +67,8 @@ def _type_supply(
         used=int(total.sum() - free.sum()) - broken,
         free=int(free.sum()),
         broken=broken,
-        largest=int(free.max(initial=0)),
-        block=_largest_block(free.tolist()),
+        largest=int(for_one_job.max(initial=0)),
+        block=_largest_block(for_one_job.tolist()),
         asked=asked,
         flexible=flexible,
     )

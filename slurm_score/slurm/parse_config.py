@@ -56,6 +56,7 @@ def parse_config(text: str) -> SlurmConfig:
             values.get("PrioritySiteFactorPlugin", "").removeprefix("site_factor/none")
         ),
         scheduler_parameters=names(values.get("SchedulerParameters", "")),
+        select_type_parameters=names(values.get("SelectTypeParameters", "")),
         slurmctld_parameters=names(values.get("SlurmctldParameters", "")),
         controllers=tuple(host for key, host in values.items() if key.startswith("SlurmctldHost[")),
         job_submit_plugins=_plugins(values.get("JobSubmitPlugins", "")),

@@ -64,7 +64,7 @@ IDLE: Supplies = {
     ("main", "v100"): Supply(6, 0, 6, 0, 4, (1, 4)),
     ("main", MIG_1G): Supply(4, 0, 4, 0, 4, (1, 4)),
     ("main", MIG_3G): Supply(2, 0, 2, 0, 2, (1, 2)),
-    ("main", "shard:a100"): Supply(8, 0, 8, 0, 8, (1, 8)),
+    ("main", "shard:a100"): Supply(8, 0, 8, 0, 4, (1, 4)),
     ("pair", "h100"): Supply(2, 0, 2, 0, 2, (1, 2)),
     ("pair", "v100"): Supply(6, 0, 6, 0, 4, (1, 4)),
 }
@@ -89,7 +89,7 @@ OCCUPIED: Supplies = {
     ("main", "v100"): Supply(6, 2, 4, 0, 2, (2, 2), flexible=4, contention=1.0),
     ("main", MIG_1G): Supply(4, 2, 2, 0, 2, (1, 2), asked=4, contention=1.0),
     ("main", MIG_3G): Supply(2, 0, 2, 0, 2, (1, 2)),
-    ("main", "shard:a100"): Supply(8, 3, 5, 0, 5, (1, 5), asked=4, contention=0.5),
+    ("main", "shard:a100"): Supply(8, 3, 5, 0, 4, (1, 4), asked=4, contention=0.5),
     ("pair", "h100"): Supply(2, 1, 1, 0, 1, (1, 1), contention=2.0),
     ("pair", "v100"): Supply(6, 2, 4, 0, 2, (2, 2), contention=1.0),
 }
@@ -169,8 +169,8 @@ FORMS: dict[str, Fit] = {
     "--gres=gpu:1g.10gb:3": Fit(MIG_1G, 4, 1 / 2, 0, 0, 0, 0),
     "--gpus=1g.10gb:3": Fit(MIG_1G, 4, 1 / 2, 2 / 3, 0, 0, 0),
     "--gpus=nvidia_a100_3g.40gb:1": Fit(MIG_3G, 2, 0, 1, 1, 1 / 2, 1),
-    "--gres=shard:2": Fit("shard:a100", 8, 1 / 3, 1, 1, 2 / 5, 1),
-    "--gres=shard:a100:4": Fit("shard:a100", 8, 1 / 3, 1, 1, 4 / 5, 1),
+    "--gres=shard:2": Fit("shard:a100", 8, 1 / 3, 1, 1, 2 / 4, 1),
+    "--gres=shard:a100:4": Fit("shard:a100", 8, 1 / 3, 1, 1, 4 / 4, 1),
     # -- wishes, which move match only
     "--prefer=a100 --gpus=1": Fit(ANY, 14, 1 / 2, 1, V100_IN_A100, 1, 1),
     "--gpus=2 --comment='score: gpu=h100|v100'": Fit(ANY, 14, 1 / 2, 1, 1 / 2, 2 / 2, 1),  # one h100 is free

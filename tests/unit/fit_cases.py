@@ -99,7 +99,13 @@ NODES = (
     _node("c1", {}, 128, 512, "s2", "rack2"),
     replace(_node("t1", {"t4": 2}, 8, 64, "s1"), partitions=("debug",)),
     replace(_node("m1", {"h100": 2}, 16, 128, "s1"), partitions=("mig",), mig=GpuCount(4, {"1g.10gb": 4})),
-    replace(_node("s1", {"a40": 2}, 16, 128, "s1"), partitions=("share",), shards=GpuCount(8)),
+    replace(
+        _node("s1", {"a40": 2}, 16, 128, "s1"),
+        partitions=("share",),
+        shards=GpuCount(8),
+        shards_of_gpu=4,
+        shards_free_of_gpu=4,
+    ),
     replace(_node("u1", {}, 8, 64, "s1"), partitions=("plain",), gpus=GpuCount(4)),
 )
 

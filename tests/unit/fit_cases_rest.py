@@ -192,7 +192,7 @@ NEVER = (
         sbatch="--gres=gpu:a100:1 -N 4",
         why="three nodes have an a100",
         job={"per_node": "gpu:a100:1", "nodes": 4},
-        never="it asks for 4 nodes with 1 a100, 1 CPUs and 0 MiB of memory each, there are 3",
+        never="it asks for 4 nodes with 1 a100 each, there are 3",
     ),
     Case(
         sbatch="--gpus=a100:4 -N 4",
@@ -252,7 +252,7 @@ NEVER = (
         sbatch="-p share --gres=shard:9",
         why="one more than all",
         job={"per_node": "shard:9", "partitions": ("share",)},
-        never="it asks for 9 shards, there are 8",
+        never="it asks for 9 shards on one node, a job gets those of one GPU only, at most 4",
     ),
     Case(
         sbatch="-p share --gpus=3",

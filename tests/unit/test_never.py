@@ -35,6 +35,10 @@ def why(**changes: Any) -> str:
         pytest.param({"gpus": GpuRequest(3), "mem_mib": 2500}, id="memory of three nodes"),
         pytest.param({"gpus": GpuRequest(4, (), 2), "nodes": 2, "cpus": 16}, id="two groups, all CPUs"),
         pytest.param({"gpus": GpuRequest(3), "nodes": 3}, id="a GPU on each node"),
+        pytest.param(
+            {"gpus": GpuRequest(6, (), 2), "nodes": 3, "cpus": 20},
+            id="more tasks on one node than on another",
+        ),
         pytest.param({"gpus": GpuRequest(6), "max_nodes": 2}, id="four and two"),
         pytest.param(
             {"gpus": GpuRequest(2), "req_nodes": "g3", "cpus": 12}, id="a node beside the named one"
@@ -70,13 +74,13 @@ def test_request_that_some_layout_serves_can_start(changes: dict[str, Any]) -> N
             id="others have the CPUs, and no four GPUs",
         ),
         pytest.param(
-            {"gpus": GpuRequest(6, (), 2), "nodes": 3, "cpus": 15, "mem_mib": 900},
-            "it asks for 3 nodes with 2 GPUs, 5 CPUs and 300 MiB of memory each, there are 2",
-            id="g3 lacks the CPUs",
+            {"gpus": GpuRequest(6, (), 2), "nodes": 3, "cpus": 21},
+            "it asks for 21 CPUs, the 3 largest with its GPUs have 20",
+            id="one CPU more than all",
         ),
         pytest.param(
             {"gpus": GpuRequest(6, (), 2), "nodes": 3, "max_nodes": 2},
-            "it asks for 3 nodes with 2 GPUs, 1 CPUs and 0 MiB of memory each, on at most 2",
+            "it asks for 3 nodes with 2 GPUs each, on at most 2",
             id="more groups than nodes allowed",
         ),
         pytest.param(

@@ -131,3 +131,21 @@ def test_slices_are_counted_beside_gpus() -> None:
     assert (gres.gpus, gres.gpus_used) == (GpuCount(1, {"a100": 1}), GpuCount(0, {"a100": 0}))
     assert gres.mig == GpuCount(4, {"nvidia_h200_nvl_4g.71gb": 2, "1g.10gb": 2})
     assert gres.mig_used == GpuCount(3, {"nvidia_h200_nvl_4g.71gb": 1, "1g.10gb": 2})
+
+
+@pytest.mark.parametrize(
+    ("used", "free"),
+    [
+        pytest.param("gpu:a100:0(IDX:N/A),shard:a100:0(0/4,0/4)", 4, id="nothing lent"),
+        pytest.param("gpu:a100:0(IDX:N/A),shard:a100:6(3/4,3/4)", 1, id="three of each"),
+        pytest.param("gpu:a100:0(IDX:N/A),shard:a100:5(4/4,1/4)", 3, id="all of one"),
+        pytest.param("gpu:a100:1(IDX:0),shard:a100:1(-/4,1/4)", 3, id="26.05, one in use whole"),
+        pytest.param("gpu:a100:1(IDX:0),shard:a100:3(0/4,3/4)", 1, id="24.11, one in use whole"),
+        pytest.param("gpu:a100:0(IDX:N/A),shard:a100:1(IDX:0)", 4, id="22.05, one GPU lent"),
+        pytest.param("gpu:a100:0(IDX:N/A),shard:a100:2(IDX:0-1)", 0, id="22.05, both lent"),
+    ],
+)
+def test_a_job_gets_the_shards_of_one_gpu(used: str, free: int) -> None:
+    """shard:5 of eight on two GPUs pends for ever on 22.05, 24.11 and 26.05 (observed)."""
+    found = node_gres("gpu:a100:2(S:0-1),shard:a100:8(S:0-1)", used)
+    assert (found.shards_of_gpu, found.shards_free_of_gpu) == (4, free)

@@ -109,3 +109,16 @@ def test_text_that_is_no_configuration_is_refused(text: str) -> None:
 def test_a_qos_without_a_priority_takes_no_other_s() -> None:
     """Each QOS stands for itself, whatever a release leaves out."""
     assert parse_qos("QOS=a(1)\n    Flags=x\nQOS=b(2)\n    Priority=7\n") == {"b": 7}
+
+
+@pytest.mark.parametrize(
+    ("line", "one_gpu"),
+    [
+        ("SelectTypeParameters    = CR_CORE", True),
+        ("SelectTypeParameters    = CR_CORE,MULTIPLE_SHARING_GRES_PJ", False),
+        ("", True),
+    ],
+)
+def test_sharing_of_several_gpus_is_read(line: str, one_gpu: bool) -> None:
+    """slurm.conf(5), SelectTypeParameters: by default a job shares one GPU of a node only."""
+    assert parse_config(f"PriorityType = priority/multifactor\n{line}\n").shards_of_one_gpu is one_gpu

@@ -211,3 +211,13 @@ def test_most_of_some_nodes_is_the_largest_sum(limit: int, among: list[int], cou
     must = np.zeros(5, np.bool_)
     must[among] = True
     assert most_of(values, limit, ((must, count),) if count else ()) == most
+
+
+@pytest.mark.parametrize(("flags", "ready"), [((), False), (("CR_CORE", "MULTIPLE_SHARING_GRES_PJ"), True)])
+def test_shards_come_from_one_gpu_unless_slurm_is_told_otherwise(flags: tuple[str, ...], ready: bool) -> None:
+    """slurm.conf(5), SelectTypeParameters; six of eight shards on two GPUs."""
+    there = node_gres("gpu:a40:2,shard:8", "gpu:a40:0,shard:0(0/4,0/4)")
+    node = make_node("s1", partitions=("gpu",), **there._asdict())
+    config = replace(make_cluster().config, select_type_parameters=flags)
+    asked = ask(GpuRequest(), shards=GpuRequest(6, (), 6))
+    assert ready_now(asked, make_cluster(nodes=(node,), config=config)) is ready
