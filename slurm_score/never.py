@@ -75,10 +75,9 @@ def _group_faults(ask: Ask, wanted: Wanted, room: Room) -> Iterator[_Fault]:
     each = [math.ceil(count / groups) for _, count in wanted]
     for part, n, name in zip(room.parts, each, _names(ask), strict=True):
         if n > (most := int(part.max(initial=0))):
-            has = (
-                "a job gets those of one GPU only, at most" if name.startswith("shard") else "the largest has"
-            )
-            yield _Fault(2, most, f"it asks for {n} {name} on one node, {has} {most}")
+            shared = name.startswith("shard")
+            limit = "a job gets those of one GPU only, at most" if shared else "the largest has"
+            yield _Fault(2, most, f"it asks for {n} {name} on one node, {limit} {most}")
     for asked, has, unit in ((ask.cpus, room.cpus, "CPUs"), (ask.mem_mib, room.mem, "MiB of memory")):
         if holds.any() and asked > (there := most_of(has[holds], groups)):
             one = f"{unit} on one node, the largest with its GPUs has {there}"
@@ -87,8 +86,8 @@ def _group_faults(ask: Ask, wanted: Wanted, room: Room) -> Iterator[_Fault]:
     there = int(holds.sum())
     if groups > there or 0 < ask.max_nodes < groups:
         gpus = " and ".join(f"{n} {name}" for n, name in zip(each, _names(ask), strict=True))
-        limit = f"there are {there}" if groups > there else f"on at most {ask.max_nodes}"
-        yield _Fault(4, there, f"it asks for {groups} nodes with {gpus} each, {limit}")
+        short = f"there are {there}" if groups > there else f"on at most {ask.max_nodes}"
+        yield _Fault(4, there, f"it asks for {groups} nodes with {gpus} each, {short}")
 
 
 def _holds(ask: Ask, wanted: Wanted, room: Room) -> Bools:

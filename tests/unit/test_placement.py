@@ -217,7 +217,7 @@ def test_most_of_some_nodes_is_the_largest_sum(limit: int, among: list[int], cou
 def test_shards_come_from_one_gpu_unless_slurm_is_told_otherwise(flags: tuple[str, ...], ready: bool) -> None:
     """slurm.conf(5), SelectTypeParameters; six of eight shards on two GPUs."""
     there = node_gres("gpu:a40:2,shard:8", "gpu:a40:0,shard:0(0/4,0/4)")
-    node = make_node("s1", partitions=("gpu",), **there._asdict())
+    node = Node(name="s1", cpus=8, partitions=("gpu",), **there._asdict())
     config = replace(make_cluster().config, select_type_parameters=flags)
     asked = ask(GpuRequest(), shards=GpuRequest(6, (), 6))
     assert ready_now(asked, make_cluster(nodes=(node,), config=config)) is ready
