@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score fuzz engine cluster cluster-down clean
+.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-predict verify-predict fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -34,6 +34,12 @@ bench-cycle: $(READY) engine
 
 bench-score: $(READY)
 	@$(BIN)/python -m tests.bench.score
+
+bench-predict: $(READY)
+	@$(BIN)/python -m tests.bench.predict
+
+verify-predict: $(READY)
+	@$(BIN)/python -m tests.bench.predict verify
 
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'

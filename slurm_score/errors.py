@@ -8,6 +8,7 @@ SlurmScoreError
 ├── ServiceError             the scoring service does not answer
 ├── LockedError              another process holds a lock of ours
 ├── AuditError               the audit's database can't be used
+├── HistoryError             the history of run times can't be used, or a file that was to go into it
 └── SlurmError               Slurm, as the gateway met it
     ├── CommandNotFoundError     a Slurm command is not installed here
     ├── CommandFailedError       a command ended with an error
@@ -143,3 +144,7 @@ class LockedError(SlurmScoreError):
 
 class AuditError(SlurmScoreError):
     """An audit database that can't be used; the sentence has the path, the cause and the remedy."""
+
+
+class HistoryError(SlurmScoreError):
+    """A history of run times that can't be used; the sentence has the path, the cause and the remedy."""

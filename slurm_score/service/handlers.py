@@ -113,7 +113,9 @@ def _score_of(job: Job, snapshot: Snapshot, policy: Policy) -> float:
     if found is None:
         if len(memo) >= MAX_MEMO:
             memo.clear()
-        found = memo[key] = float(score_queue(snapshot.queue((job,)), policy).score[0])
+        predicted = snapshot.estimator.predict_jobs((job,), snapshot.cluster, {})
+        queue = snapshot.queue((job,), predicted=predicted)
+        found = memo[key] = float(score_queue(queue, policy).score[0])
     return found
 
 

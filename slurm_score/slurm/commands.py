@@ -24,6 +24,7 @@ from slurm_score.errors import (
     shown,
 )
 from slurm_score.model import Cluster, EndedRun, Job, Node, PastRun, SlurmConfig
+from slurm_score.predict.sources import SACCT_FIELDS
 from slurm_score.slurm import parse, parse_json, priorities
 from slurm_score.slurm.controllers import parse_ping
 from slurm_score.slurm.gateway import (
@@ -58,6 +59,8 @@ _FIELD_REJECTED = "Invalid job format specification"
 """squeue's words for a field that it doesn't know; it prints the field empty and exits with 0."""
 
 STATES = ",".join(parse.ACTIVE_STATES)
+ENDED_STATES = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,RV,TO"
+"""sacct's words for predict.kinds: everything that ran and ended."""
 READ_TIMEOUT_S = 60.0
 SECONDS_PER_UPDATE = 0.05
 ACCOUNTING_SHARE = 0.25
@@ -186,15 +189,17 @@ class CommandGateway:
         return self._parsed(("sacct", "-D", "-X", "-n", "-P", "-j", ids, "-o", fields), parse.parse_past_runs)
 
     def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-        """Return the jobs that completed after `since_s` and not after `until_s`, from slurmdbd.
+        """Return the runs that ended after `since_s` and not after `until_s`, from slurmdbd.
 
         Raises:
             AccountingDownError: slurmdbd doesn't answer.
             SlurmError: sacct couldn't be run, or printed something else.
         """
-        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", "CD")
-        argv = ("sacct", "-a", "-X", "-n", "-P", *window, "-o", ",".join(parse.ENDED_FIELDS))
-        return self._parsed(argv, lambda text: parse.parse_ended_runs(text, since_s, until_s))
+        separator = secrets.token_hex(8)
+        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", ENDED_STATES)
+        fields = (f"--delimiter={separator}", "-o", ",".join(SACCT_FIELDS))
+        argv = ("sacct", "-a", "-D", "-X", "-n", "-P", *window, *fields)
+        return self._parsed(argv, lambda text: parse.parse_ended_runs(text, separator, since_s, until_s))
 
     def read_identity(self) -> Identity:
         """Return who we are and our AdminLevel, from slurmctld's memory: slurmdbd isn't asked."""

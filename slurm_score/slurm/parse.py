@@ -14,6 +14,8 @@ from slurm_score.hints import parse_hints
 from slurm_score.jobid import parse_job_id
 from slurm_score.model import EndedRun, Job, Node, Partition, PastRun, SlurmConfig
 from slurm_score.nodestate import parse_node_state
+from slurm_score.predict.sources import Reading as RunReading
+from slurm_score.predict.sources import sacct_run
 from slurm_score.units import parse_time_limit, parse_timestamp
 
 T = TypeVar("T")
@@ -69,7 +71,6 @@ still boot, or one that was stopped.
 Source: slurm src/squeue/print.c, _filter_job; squeue(1), JOB STATE CODES.
 """
 SACCT_FIELDS = ("JobIDRaw", "State", "Submit", "Eligible", "Start")
-ENDED_FIELDS = ("User", "End", "ElapsedRaw")
 PRIORITY_WEIGHTS = {
     "age": "PriorityWeightAge",
     "assoc": "PriorityWeightAssoc",
@@ -266,18 +267,21 @@ def parse_past_runs(text: str) -> dict[int, tuple[PastRun, ...]]:
     }
 
 
-def parse_ended_runs(text: str, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-    """Return the runs of sacct's ENDED_FIELDS that ended in (since_s, until_s].
+def parse_ended_runs(text: str, separator: str, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
+    """Return the runs of sacct's fields (predict/sources.py) that ended in (since_s, until_s].
 
-    sacct's own window has both its ends in it: the next question would count a run again.
+    sacct's own window has both its ends in it: the next question would count a run again. The separator
+    must be unguessable: then no name and no comment, whatever line it holds, can forge a run.
+
+    Raises:
+        ValueError: there are lines, and none of them is a record.
     """
-    found: list[EndedRun] = []
-    for line in lines(text):
-        user, end, elapsed = line.split("|")
-        end_s = parse_timestamp(end)
-        if end_s is not None and since_s < end_s <= until_s:
-            found.append(EndedRun(user, end_s, float(elapsed)))
-    return tuple(found)
+    reading = RunReading()
+    records = [line for line in text.split("\n") if separator in line]
+    runs = list(reading.each(records, lambda line: sacct_run(line, separator)))
+    if text.strip() and (not records or reading.unreadable == len(records)):
+        raise ParseError("no record of sacct", reading.first or text)
+    return tuple(run for run in runs if since_s < run.end_s <= until_s)
 
 
 def parse_update_failures(text: str) -> Iterator[tuple[str, str]]:
