@@ -21,10 +21,10 @@ KEY = slice(LIMIT, KIND)
 LONGEST_S = 10.0 * 365 * 86_400
 """What counts as the limit of a job without limit."""
 
-COSTS = ((LIMIT, 1.6, 3.0), (SIZE, 1.2, 1.0))
+COSTS = {LIMIT: (1.6, 3.0), SIZE: (1.2, 1.0)}
 """A run that differs counts exp(-cost) of one that doesn't: for differing at all, and for each doubling."""
 
-CODE_COSTS = ((NAME, 1.2), (PARTITION, 0.5), (GPUS, 1.0))
+CODE_COSTS = {NAME: 1.2, PARTITION: 0.5, GPUS: 1.0}
 """The same for what is alike or not; nothing where one of the two isn't known."""
 
 

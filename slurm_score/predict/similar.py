@@ -18,6 +18,7 @@ from slurm_score.predict.runs import (
     END,
     GPUS,
     KERNELS,
+    KIND,
     LIMIT,
     Runs,
     restored,
@@ -172,22 +173,25 @@ def _likeness(sample: _Sample, asked: Floats) -> tuple[Floats, list[int]]:
 
     With it how many of its user's runs are repeats of the job.
     """
-    cost = np.zeros((len(asked), sample.columns.shape[1]))
-    for column, once, each in COSTS:
-        distance = np.abs(sample.columns[column] - asked[:, column - LIMIT, None])
-        cost += once * (distance > 0)
-        cost += np.multiply(distance, each, out=distance)
-    for column, once in CODE_COSTS:
-        theirs, ours = sample.columns[column], asked[:, column - LIMIT, None]
-        if theirs.any() and ours.any():
-            differs = theirs != ours
-            if column != GPUS:  # of GPUs 0 is no GPU, of the others it is "not known"
-                differs &= (theirs != 0) & (ours != 0)
-            cost += once * differs
-        elif column == GPUS and (theirs.any() or ours.any()):
-            cost += once * (theirs != ours)
-    repeats = (cost[:, sample.mine] == 0).sum(axis=1).tolist()
-    return np.exp(np.negative(np.minimum(cost, 600.0, out=cost), out=cost), out=cost), repeats
+    found = np.ones((len(asked), sample.columns.shape[1]))
+    for column in range(LIMIT, KIND):
+        theirs, ours = sample.columns[column], asked[:, column - LIMIT]
+        if column not in COSTS and not theirs.any() and not ours.any():
+            continue
+        values, which = np.unique(ours, return_inverse=True) if len(ours) > 1 else (ours, 0)
+        found *= _likeness_in(column, theirs, values[:, None])[which]
+    return found, ((found == 1.0) & sample.mine).sum(axis=1).tolist()
+
+
+def _likeness_in(column: int, theirs: Floats, ours: Floats) -> Floats:
+    if column in COSTS:
+        once, each = COSTS[column]
+        distance = np.abs(theirs - ours)
+        return np.exp(-once * (distance > 0) - each * distance)
+    differs = theirs != ours
+    if column != GPUS:  # of GPUs 0 is no GPU, of the others it is "not known"
+        differs &= (theirs != 0) & (ours != 0)
+    return np.where(differs, math.exp(-CODE_COSTS[column]), 1.0)
 
 
 def _quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
@@ -197,7 +201,7 @@ def _quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
     all of them. float64[n_jobs, kernels × levels].
     """
     n_jobs, kernels, n = weights.shape
-    cumulated = np.cumsum(weights, axis=2).reshape(n_jobs * kernels, n)
+    cumulated = np.cumsum(weights, axis=2, out=np.empty(weights.shape)).reshape(n_jobs * kernels, n)
     cumulated /= cumulated[:, -1:].copy()
     rows = np.arange(float(len(cumulated)))[:, None]
     cumulated += rows

@@ -21,6 +21,9 @@ SACCT_FIELDS = (
 )  # fmt: skip
 """What of sacct tells of a run; users' own words stand last, where a separator in them harms nothing."""
 
+SACCT_STATES = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,RV,TO"
+"""The states of COUNTED and CUT_SHORT in sacct's short words."""
+
 NEEDED = ("JobIDRaw", "User", "Submit", "End", "ElapsedRaw", "State")
 """Without these a file of `sacct -P` is of no use; what else it lacks isn't known then."""
 
@@ -121,13 +124,14 @@ def _swf_run(line: str) -> EndedRun | None:
     job_id, submit_s, wait_s, run_s, used, asked, limit_s = (int(fields[i]) for i in (0, 1, 2, 3, 4, 7, 8))
     if run_s < 0 or wait_s < 0:
         return None
-    executable, partition = int(fields[13]), int(fields[15])
+    # Slurm's partition is the queue; in the field of that name simulators note what they did with a job
+    executable, queue = int(fields[13]), int(fields[14])
     return EndedRun(
         user=str(int(fields[11])),
         limit_s=float(limit_s) if limit_s > 0 else math.inf,
         cpus=max(1, asked, used if asked < 1 else 1),
         name=f"executable {executable}" if executable > 0 else "",
-        partition=str(partition) if partition > 0 else "",
+        partition=f"queue {queue}" if queue > 0 else "",
         submit_s=submit_s,
         end_s=submit_s + wait_s + run_s,
         elapsed_s=float(run_s),

@@ -24,7 +24,7 @@ from slurm_score.errors import (
     shown,
 )
 from slurm_score.model import Cluster, EndedRun, Job, Node, PastRun, SlurmConfig
-from slurm_score.predict.sources import SACCT_FIELDS
+from slurm_score.predict.sources import SACCT_FIELDS, SACCT_STATES
 from slurm_score.slurm import parse, parse_json, priorities
 from slurm_score.slurm.controllers import parse_ping
 from slurm_score.slurm.gateway import (
@@ -59,8 +59,6 @@ _FIELD_REJECTED = "Invalid job format specification"
 """squeue's words for a field that it doesn't know; it prints the field empty and exits with 0."""
 
 STATES = ",".join(parse.ACTIVE_STATES)
-ENDED_STATES = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,RV,TO"
-"""sacct's words for predict.kinds: everything that ran and ended."""
 READ_TIMEOUT_S = 60.0
 SECONDS_PER_UPDATE = 0.05
 ACCOUNTING_SHARE = 0.25
@@ -196,7 +194,7 @@ class CommandGateway:
             SlurmError: sacct couldn't be run, or printed something else.
         """
         separator = secrets.token_hex(8)
-        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", ENDED_STATES)
+        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", SACCT_STATES)
         fields = (f"--delimiter={separator}", "-o", ",".join(SACCT_FIELDS))
         argv = ("sacct", "-a", "-D", "-X", "-n", "-P", *window, *fields)
         return self._parsed(argv, lambda text: parse.parse_ended_runs(text, separator, since_s, until_s))

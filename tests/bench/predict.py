@@ -101,7 +101,8 @@ def _import(folder: Path) -> dict[str, float]:
     file, history = folder / "sacct.txt", folder / "history.sqlite"
     with file.open("w") as out:
         out.writelines(_sacct_lines(IMPORTED))
-    code = f"from slurm_score.cli import main; main({['history', 'import', str(file), '--history', str(history)]})"
+    words = ["history", "import", str(file), "--history", str(history)]
+    code = f"from slurm_score.cli import main; main({words})"
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     took = time.perf_counter() - began

@@ -241,14 +241,24 @@ def test_files_of_sacct_are_read_by_the_names_in_their_first_line() -> None:
 
 
 def test_swf_jobs_that_never_ran_are_left_out() -> None:
-    """Standard Workload Format 2.2: -1 is not known."""
+    """Standard Workload Format 2.2: -1 is not known. The partition field is left alone: see read_swf."""
     lines = [
         "; UnixStartTime: 0\n",
-        "1 0 5 10 4 -1 -1 8 60 -1 1 3 -1 -1 -1 -1 -1 -1\n",
+        "1 0 5 10 4 -1 -1 8 60 -1 1 3 -1 9 2 1 -1 -1\n",
         "2 0 -1 -1 4 -1 -1 8 60 -1 5 3 -1 -1 -1 -1 -1 -1\n",
         "3 0 5\n",
     ]
     reading = Reading()
-    expected = EndedRun(user="3", limit_s=60.0, cpus=8, submit_s=0, end_s=15, elapsed_s=10.0, job_id=1)
+    expected = EndedRun(
+        user="3",
+        limit_s=60.0,
+        cpus=8,
+        name="executable 9",
+        partition="queue 2",
+        submit_s=0,
+        end_s=15,
+        elapsed_s=10.0,
+        job_id=1,
+    )
     assert list(read_swf(lines, reading)) == [expected]
     assert reading.unreadable == 1
