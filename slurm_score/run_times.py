@@ -27,6 +27,8 @@ LEARNED_S = 180.0 * DAY_S
 """Users who ran nothing for so long are met as new ones."""
 SACCT = "sacct"
 """The name of our own questions among the sources of the history."""
+IMPORT, IMPORT_FROM = "history import", "history import, from"
+"""The same of the command's: up to when it asked, and since when."""
 
 log = logging.getLogger(__name__)
 
@@ -110,8 +112,9 @@ class RunTimeKeeper:
                 _require_names(store, self._history)
                 self._learn(store.recent(now_s - LEARNED_S, KEPT_RUNS))
                 self._claims = store.claims()
-                self._asked_s = store.imported_until(SACCT)
-                self._late = self._asked_s is not None
+                known = [until for s in (SACCT, IMPORT) if (until := store.imported_until(s)) is not None]
+                self._asked_s = max(known, default=None)
+                self._late = bool(known)
         except HistoryError as error:
             self._say_once(f"the history is not used: {error}")
 

@@ -15,7 +15,7 @@ from slurm_score.errors import HistoryError
 from slurm_score.model import EndedRun
 from slurm_score.predict.sources import Reading, read_sacct, read_swf
 from slurm_score.predict.store import KEEP_S, HistoryStore, add_in_chunks, open_history
-from slurm_score.run_times import SACCT
+from slurm_score.run_times import IMPORT, IMPORT_FROM
 from slurm_score.slurm.commands import CommandGateway
 from slurm_score.slurm.gateway import Gateway
 from slurm_score.units import DAY_S
@@ -42,7 +42,8 @@ def import_history(
 ) -> None:
     """Read ended runs from slurmdbd, or from FILES: SWF logs (.swf, .swf.gz), or what sacct -P wrote.
 
-    From slurmdbd it goes on where it stopped, a day at a time. A run that is there is not added again.
+    From slurmdbd it goes on where it stopped, a day at a time; a longer --since begins anew. A run that is
+    there is not added again.
     """
     with open_history(history) as store:
         if files:
@@ -57,13 +58,20 @@ def import_history(
 def import_sacct(
     store: HistoryStore, gateway: Gateway, now_s: float, since_s: float, anonymise: bool
 ) -> None:
-    """Ask accounting day by day; each day is stored with how far we are, or not at all."""
-    known = store.imported_until(SACCT)
-    at = int(now_s - since_s) if known is None else known
+    """Ask accounting day by day; each day is stored with how far we are, or not at all.
+
+    What the reprioritizer asked for is not counted on: it begins with the day before its first start.
+    """
+    known, began = store.imported_until(IMPORT), store.imported_until(IMPORT_FROM)
+    at = int(now_s - since_s)
+    if known is None or began is None or at < began:
+        store.add((), IMPORT_FROM, at)
+    else:
+        at = known
     while at < int(now_s):
         until = min(at + DAY_S, int(now_s))
         runs = gateway.read_ended_runs(at, until)
-        added = store.add(runs, SACCT, until, anonymise)
+        added = store.add(runs, IMPORT, until, anonymise)
         click.echo(f"{time.strftime('%Y-%m-%d', time.localtime(at))}: {len(runs)} runs, {added} new")
         at = until
 

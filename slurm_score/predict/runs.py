@@ -13,10 +13,10 @@ KERNELS = ((0.95, 0.75), (0.99, 0.95))
 """Two memories, a short and a long one: each newer run of the user leaves an older one so much of its
 weight, and each newer run like it (equal in all of KEY) so much again."""
 
-ELAPSED, END, LIMIT, SIZE, NAME, PARTITION, GPUS, KIND = range(8)
+ELAPSED, END, LIMIT, SIZE, NAME, PARTITION, GPUS, TYPES = range(8)
 COLUMNS = 8
-KEY = slice(LIMIT, KIND)
-"""What makes a run the repeat of another: limit, size, name, partition, GPUs."""
+KEY = slice(LIMIT, COLUMNS)
+"""What makes a run the repeat of another: limit, size, name, partition, GPUs and their types."""
 
 LONGEST_S = 10.0 * 365 * 86_400
 """What counts as the limit of a job without limit."""
@@ -24,18 +24,19 @@ LONGEST_S = 10.0 * 365 * 86_400
 COSTS = {LIMIT: (1.6, 3.0), SIZE: (1.2, 1.0)}
 """A run that differs counts exp(-cost) of one that doesn't: for differing at all, and for each doubling."""
 
-CODE_COSTS = {NAME: 1.2, PARTITION: 0.5, GPUS: 1.0}
+CODE_COSTS = {NAME: 1.2, PARTITION: 0.5, GPUS: 1.0, TYPES: 0.5}
 """The same for what is alike or not; nothing where one of the two isn't known."""
 
 
 def row_of(asked: Asked) -> tuple[float, ...]:
-    """Return what is asked in the order of the columns from LIMIT to GPUS: logarithms and codes."""
+    """Return what is asked in the order of the columns from LIMIT to TYPES: logarithms and codes."""
     return (
         math.log2(min(max(asked.limit_s, 1.0), LONGEST_S)),
         math.log2(max(1, asked.cpus)),
         code(asked.name),
         code(asked.partition),
-        code(f"{asked.gpus}:{asked.gpu_types}") if asked.gpus else 0.0,
+        float(asked.gpus),
+        code(asked.gpu_types),
     )
 
 
@@ -78,7 +79,7 @@ class Runs:
             base *= self._decay
             asked = np.array(row)[:, None]
             base[:, (columns[KEY] == asked).all(axis=0)] *= self._repeat
-        self._columns[:, self._to] = (elapsed_s, end_s, *row, 0.0)
+        self._columns[:, self._to] = (elapsed_s, end_s, *row)
         self._base[:, self._to] = 1.0
         self._to += 1
         self._from = max(self._from, self._to - self._kept)
@@ -91,7 +92,8 @@ class Runs:
 
     def stored(self) -> list[list[float]]:
         """Return what `restored` needs, as plain numbers."""
-        return [row[:KIND] for row in self.columns.T.tolist()]
+        rows: list[list[float]] = self.columns.T.tolist()
+        return rows
 
 
 def restored(rows: Sequence[Sequence[float]], kept: int) -> Runs:
@@ -102,9 +104,9 @@ def restored(rows: Sequence[Sequence[float]], kept: int) -> Runs:
     later: dict[tuple[float, ...], int] = {}
     repeats = [0] * n
     for i in range(n - 1, -1, -1):
-        key = tuple(rows[i][LIMIT:KIND])
+        key = tuple(rows[i][LIMIT:])
         repeats[i] = later[key] = later.get(key, -1) + 1
-    runs._columns[:KIND, :n] = np.array(rows).T
+    runs._columns[:, :n] = np.array(rows).T
     runs._base[:, :n] = runs._decay ** np.arange(n - 1, -1, -1) * runs._repeat ** np.array(repeats)
     runs._to = n
     return runs

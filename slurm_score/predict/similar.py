@@ -13,12 +13,12 @@ from slurm_score.predict.interface import in_order
 from slurm_score.predict.opinions import Opinions, weighted_median
 from slurm_score.predict.runs import (
     CODE_COSTS,
+    COLUMNS,
     COSTS,
     ELAPSED,
     END,
     GPUS,
     KERNELS,
-    KIND,
     LIMIT,
     Runs,
     restored,
@@ -174,7 +174,7 @@ def _likeness(sample: _Sample, asked: Floats) -> tuple[Floats, list[int]]:
     With it how many of its user's runs are repeats of the job.
     """
     found = np.ones((len(asked), sample.columns.shape[1]))
-    for column in range(LIMIT, KIND):
+    for column in range(LIMIT, COLUMNS):
         theirs, ours = sample.columns[column], asked[:, column - LIMIT]
         if column not in COSTS and not theirs.any() and not ours.any():
             continue

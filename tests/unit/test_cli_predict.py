@@ -12,6 +12,7 @@ from slurm_score.cli import main
 from slurm_score.cli.history_import import import_sacct
 from slurm_score.model import Predicted
 from slurm_score.predict.store import open_history
+from slurm_score.run_times import SACCT
 from slurm_score.snapshot import Snapshot, write_snapshot
 from tests.unit.builders import DAY, NOW, make_cluster, make_job, make_policy
 from tests.unit.test_run_times import Accounting, ended
@@ -55,6 +56,16 @@ def test_accounting_is_imported_day_by_day_from_where_it_stopped(
     edges = [NOW - int(2.5 * DAY), NOW - int(1.5 * DAY), NOW - DAY // 2, NOW]
     assert slurm.asked == [*itertools.pairwise(edges), (NOW, NOW + 10)]
     assert capsys.readouterr().out.splitlines()[0].endswith(": 2 runs, 2 new")
+
+
+def test_an_import_does_not_stop_at_what_the_reprioritizer_asked(tmp_path: Path) -> None:
+    """It only knows the day before its first start; nor does it stop at an import that began later."""
+    slurm = Accounting()
+    with open_history(tmp_path / "h.sqlite") as store:
+        store.add((), SACCT, NOW)
+        for days in (1, 2):
+            import_sacct(store, slurm, NOW, days * float(DAY), anonymise=False)
+    assert slurm.asked == [(NOW - DAY, NOW), (NOW - 2 * DAY, NOW - DAY), (NOW - DAY, NOW)]
 
 
 def test_a_file_that_is_no_sacct_is_refused(tmp_path: Path) -> None:

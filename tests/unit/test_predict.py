@@ -98,6 +98,13 @@ def test_every_prediction_names_its_source(seen: list[EndedRun], job: Asked, sou
             [*runs(10, 10), *runs(900, 900, cpus=8)], asked(cpus=8), 902, id="the repeats before others"
         ),
         pytest.param([*runs(10, name="a"), *runs(900, 900, name="b")], asked(name="a"), 12, id="by name"),
+        pytest.param([*runs(10, gpus=1), *runs(900, 900, gpus=2)], asked(gpus=1), 12, id="by GPUs"),
+        pytest.param(
+            [*runs(10, gpus=1, gpu_types="v100"), *runs(900, 900, gpus=1, gpu_types="a100")],
+            asked(gpus=1, gpu_types="a100"),
+            902,
+            id="by GPU types",
+        ),
         pytest.param([*runs(30), *runs(*[900] * 9, user="ben")], asked(), 32, id="the user before the site"),
         pytest.param(runs(3600, 3600), asked(limit_s=600.0), 600, id="never above the limit"),
         pytest.param(runs(0, 0), asked(), 2, id="a run of no time, and the margin"),
