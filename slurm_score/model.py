@@ -36,13 +36,50 @@ class RunTimes:
     usual_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class EndedRun:
-    """A job that ended well: whose it was, when it ended, how long it ran."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a job asks for, as far as it tells how long the job runs.
+
+    `name` has its numbers stripped; an empty text is "not known". `gpus` counts GPUs, `gpu_types`
+    names them; `limit_s` is infinite where there is none. `claim_s` is how long the job's hints say
+    that it will run from its start, None where they say nothing.
+    """
 
     user: str
+    limit_s: float
+    cpus: int = 1
+    gpus: int = 0
+    gpu_types: str = ""
+    account: str = ""
+    name: str = ""
+    partition: str = ""
+    qos: str = ""
+    claim_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedRun(Asked):
+    """A run that ended, as accounting tells it; `state` is its first word, `restarts` as far as known."""
+
+    submit_s: int
     end_s: int
     elapsed_s: float
+    job_id: int = 0
+    state: str = "COMPLETED"
+    restarts: int = 0
+
+    @property
+    def start_s(self) -> float:
+        """When it started."""
+        return self.end_s - self.elapsed_s
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """How long a job will run from its next start, in s, and in words where that comes from."""
+
+    seconds: float
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +157,7 @@ class Job:
     pinned: bool = False
     hides_tasks: bool = False
     origin: str = ""
+    name: str = ""
 
     @property
     def pending(self) -> bool:
@@ -297,7 +335,8 @@ class Queue:
     `pressure` maps a GPU type to how contended it is (contention.gpu_pressure), `releases` to when
     running jobs give GPUs back (supply.releases_of), `gpu_types` are the policy's facts about types.
     `memo` keeps what others work out of the queue by a key of theirs, as long as this value lives.
-    `offsets` are those of the last plan.
+    `offsets` are those of the last plan, `predicted` tells by job id how long jobs will run, as far as
+    anything is known.
     """
 
     jobs: tuple[Job, ...]
@@ -307,6 +346,7 @@ class Queue:
     releases: Releases = field(default_factory=dict)
     gpu_types: GpuTypes = SHIPPED
     offsets: Offsets = NO_OFFSETS
+    predicted: Mapping[int, Predicted] = field(default_factory=dict)
 
     @cached_property
     def memo(self) -> dict[Hashable, Any]:

@@ -110,6 +110,7 @@ class Reprioritizer:
         snapshot_path: Path,
         brakes: Brakes | None = None,
         audit: AuditTrail | None = None,
+        history: Path | None = None,
     ) -> None:
         self._gateway = gateway
         self._audit = audit
@@ -122,7 +123,7 @@ class Reprioritizer:
         self._past: dict[int, tuple[int, tuple[PastRun, ...]]] = {}
         self._remarked: tuple[SlurmConfig, tuple[str, ...]] | None = None
         self._accounting_missed = False
-        self._run_times = RunTimeKeeper(gateway)
+        self._run_times = RunTimeKeeper(gateway, history)
         self._recall()
 
     def cycle(self) -> CycleReport:
@@ -210,6 +211,7 @@ class Reprioritizer:
         self._brakes.note_rate(cluster.config, identity)
         self._brakes.note_reads(self._brakes.clock() - began_s)
         self._scrontab = self._scrontab.intersection(job.job_id for job in found)
+        self._run_times.refresh(cluster.time_s, policy.factors["remaining"].quantile)
         jobs = self._with_past_runs(found)
         told = policy.advice.time_limit and policy.mode is not Mode.OBSERVE
         return Snapshot(
@@ -217,7 +219,9 @@ class Reprioritizer:
             cluster=cluster,
             pressure=gpu_pressure(jobs, cluster),
             releases=releases_of(jobs, cluster),
-            run_times=self._run_times.current(cluster.time_s) if told else {},
+            run_times=self._run_times.usual if told else {},
+            estimator=self._run_times.estimator,
+            predicted=self._run_times.predicted([job for job in jobs if job.pending], cluster),
             jobs=jobs,
         )
 

@@ -26,6 +26,7 @@ SUBCOMMANDS = {
     "history": "history",
     "install-hook": "install_hook",
     "parse": "parse",
+    "predict": "predict",
     "policy": "policy",
     "reprioritize": "reprioritize",
     "reset": "reset",
@@ -60,6 +61,9 @@ snapshot_option = _path_option(
 )
 audit_option = _path_option(
     "audit", "audit", "/var/lib/slurm-score/audit.sqlite", "The SQLite file of what was decided and why."
+)
+history_option = _path_option(
+    "history", "history", "/var/lib/slurm-score/history.sqlite", "The SQLite file of the runs that ended."
 )
 socket_option = _path_option(
     "socket", "socket_path", "/run/slurm-score/slurm-score.sock", "The unix socket for reports."

@@ -128,7 +128,9 @@ class NewJob:
 
     @cached_property
     def _score(self) -> float:
-        return float(score_queue(self._snapshot.queue((self._job,)), self._policy).score[0])
+        snapshot, jobs = self._snapshot, (self._job,)
+        predicted = snapshot.estimator.predict_jobs(jobs, snapshot.cluster, {})
+        return float(score_queue(snapshot.queue(jobs, predicted=predicted), self._policy).score[0])
 
     def _advice(self, site: int) -> tuple[str, ...]:
         seen, policy = self._snapshot, self._policy

@@ -21,6 +21,7 @@ from slurm_score.errors import (
     shown,
 )
 from slurm_score.model import Cluster, EndedRun, Job, Node, PastRun, Reservation, SlurmConfig
+from slurm_score.predict.sources import SACCT_FIELDS, SACCT_STATES
 from slurm_score.slurm import parse, parse_accounting, parse_config, parse_json, parse_nodes, priorities
 from slurm_score.slurm.answers import REFUSED, Answer, failed, timed_out, words
 from slurm_score.slurm.controllers import parse_ping, parse_time
@@ -196,15 +197,19 @@ class CommandGateway:
         )
 
     def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-        """Return the jobs that completed after `since_s` and not after `until_s`, from slurmdbd.
+        """Return the runs that ended after `since_s` and not after `until_s`, from slurmdbd.
 
         Raises:
             AccountingDownError: slurmdbd doesn't answer.
             SlurmError: sacct couldn't be run, or printed something else.
         """
-        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", "CD")
-        argv = ("sacct", "-a", "-X", "-n", "-P", *window, "-o", ",".join(parse_accounting.ENDED_FIELDS))
-        return self._parsed(argv, lambda text: parse_accounting.parse_ended_runs(text, since_s, until_s))
+        separator = secrets.token_hex(8)
+        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", SACCT_STATES)
+        fields = (f"--delimiter={separator}", "-o", ",".join(SACCT_FIELDS))
+        argv = ("sacct", "-a", "-D", "-X", "-n", "-P", *window, *fields)
+        return self._parsed(
+            argv, lambda text: parse_accounting.parse_ended_runs(text, separator, since_s, until_s)
+        )
 
     def read_identity(self) -> Identity:
         """Return who we are and our AdminLevel, from slurmctld's memory: slurmdbd isn't asked."""

@@ -126,14 +126,9 @@ class FakeSlurm(Administered):
         return {record.job_id: record.past_runs for record in records if record.past_runs}
 
     def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-        """Return the jobs that completed after `since_s` and not after `until_s`."""
-        runs = ((record.submission.user, record.run()) for record in self._jobs)
-        return tuple(
-            EndedRun(user, run.end_s, float(run.end_s - run.start_s))
-            for user, run in runs
-            if run.state == "COMPLETED" and run.start_s is not None and run.end_s is not None
-            if since_s < run.end_s <= until_s
-        )
+        """Return the runs that ended after `since_s` and not after `until_s`; not those before a requeue."""
+        runs = (record.ended_run() for record in self._jobs)
+        return tuple(run for run in runs if run is not None and since_s < run.end_s <= until_s)
 
     def read_identity(self) -> Identity:
         """Return who we are, with AdminLevel None for whom none was given."""

@@ -126,7 +126,7 @@ class Gateway(Protocol):
         ...
 
     def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-        """Return the jobs that completed after `since_s` and not after `until_s`, from accounting."""
+        """Return the runs that ended after `since_s` and not after `until_s`, however, from accounting."""
         ...
 
     def read_identity(self) -> Identity:

@@ -1,11 +1,12 @@
 """What sacct prints of runs that ended, read. Pure."""
 
+from slurm_score.errors import ParseError
 from slurm_score.model import EndedRun, PastRun
+from slurm_score.predict.sources import Reading, sacct_run
 from slurm_score.slurm.reading import lines
 from slurm_score.units import parse_timestamp
 
 SACCT_FIELDS = ("JobIDRaw", "State", "Submit", "Eligible", "Start")
-ENDED_FIELDS = ("User", "End", "ElapsedRaw")
 _NOT_ENDED = ("PENDING", "RUNNING", "SUSPENDED")
 
 
@@ -25,15 +26,18 @@ def parse_past_runs(text: str) -> dict[int, tuple[PastRun, ...]]:
     }
 
 
-def parse_ended_runs(text: str, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-    """Return the runs of sacct's ENDED_FIELDS that ended in (since_s, until_s].
+def parse_ended_runs(text: str, separator: str, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
+    """Return the runs of sacct's fields (predict/sources.py) that ended in (since_s, until_s].
 
-    sacct's own window has both its ends in it: the next question would count a run again.
+    sacct's own window has both its ends in it: the next question would count a run again. The separator
+    must be unguessable: then no name and no comment, whatever line it holds, can forge a run.
+
+    Raises:
+        ParseError: there are lines, and none of them is a record.
     """
-    found: list[EndedRun] = []
-    for line in lines(text):
-        user, end, elapsed = line.split("|")
-        end_s = parse_timestamp(end)
-        if end_s is not None and since_s < end_s <= until_s:
-            found.append(EndedRun(user, end_s, float(elapsed)))
-    return tuple(found)
+    reading = Reading()
+    records = [line for line in text.split("\n") if separator in line]
+    runs = list(reading.each(records, lambda line: sacct_run(line, separator)))
+    if text.strip() and (not records or reading.unreadable == len(records)):
+        raise ParseError("no record of sacct", reading.first or text)
+    return tuple(run for run in runs if since_s < run.end_s <= until_s)

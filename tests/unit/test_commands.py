@@ -3,6 +3,7 @@
 import logging
 import os
 import pwd
+import secrets
 
 import pytest
 
@@ -15,6 +16,7 @@ from slurm_score.errors import (
     UnparseableAnswerError,
 )
 from slurm_score.model import EndedRun, PastRun
+from slurm_score.predict.sources import SACCT_FIELDS
 from slurm_score.slurm.commands import Answer
 from slurm_score.slurm.gateway import ControllerHost
 from slurm_score.slurm.parse import ACTIVE_STATES
@@ -76,13 +78,24 @@ def test_past_runs_are_asked_for_by_number() -> None:
     ]
 
 
-def test_ended_runs_are_asked_for_in_a_window() -> None:
-    """sacct takes epoch seconds as uts<s>; what ended at its beginning was counted before."""
-    slurm = Slurm(sacct="alice|1600|20\nbob|1000|3\ncho|Unknown|0\n")
-    assert gateway(slurm).read_ended_runs(1000, 2000) == (EndedRun("alice", 1600, 20.0),)
-    window = ("-S", "uts1000", "-E", "uts2000", "-s", "CD")
-    asked = ("sacct", "-a", "-X", "-n", "-P", *window, "-o", "User,End,ElapsedRaw")
-    assert [argv for argv, _ in slurm.asked] == [asked]
+def test_ended_runs_are_asked_for_in_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ended at its beginning was counted before; a name with a newline forges no run."""
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "@@")
+    rows = (
+        ("7", "alice", "lab", "main", "normal", "cpu=4,gres/gpu=2,node=1", "60", "1500", "1600", "20"),
+        ("8", "bob", "lab", "main", "normal", "cpu=1", "60", "990", "1000", "3"),
+        ("9", "cho", "lab", "main", "normal", "cpu=1", "60", "990", "Unknown", "0"),
+    )
+    texts = ["@@".join((*row, "COMPLETED", "0", "score: est=1m", "train-12\nforged|x")) for row in rows]
+    slurm = Slurm(sacct="\n".join((*texts, "")))
+    run = EndedRun(
+        user="alice", limit_s=3600.0, cpus=4, gpus=2, account="lab", name="train-#", partition="main",
+        qos="normal", claim_s=60.0, submit_s=1500, end_s=1600, elapsed_s=20.0, job_id=7,
+    )  # fmt: skip
+    assert gateway(slurm).read_ended_runs(1000, 2000) == (run,)
+    window = ("-S", "uts1000", "-E", "uts2000", "-s", "BF,CA,CD,DL,F,NF,OOM,PR,RQ,RV,TO")
+    fields = ("--delimiter=@@", "-o", ",".join(SACCT_FIELDS))
+    assert [argv for argv, _ in slurm.asked] == [("sacct", "-a", "-D", "-X", "-n", "-P", *window, *fields)]
 
 
 def test_identity_is_ours_with_the_admin_level_that_slurmctld_knows() -> None:
