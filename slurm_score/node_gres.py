@@ -9,6 +9,7 @@ from slurm_score.gres import GpuCount, count_gpus, count_gres, lower_types, pars
 from slurm_score.units import parse_count
 
 _SPAN = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+_OF = re.compile(r"(?P<lent>\d+|-)/(?P<all>\d+)", re.ASCII)
 _LENT = re.compile(
     r"(?:^|,)(?P<name>shard|mps):(?:(?P<type>\(null\)|[^\s:=,()]+):)?"
     r"(?P<count>\d+[KMGTP]?)(?:\((?P<where>[^()]*)\))?"
@@ -52,16 +53,11 @@ def node_gres(has: str, used: str) -> NodeGres:
 
 def _most_free(used: str, each: int) -> int:
     """Return the most shards that one GPU has free, by what 24.11 and later print of each: `3/4,0/4`."""
-    parts = [
-        part
-        for item in _LENT.finditer(used)
-        if item["name"] == "shard" and "/" in (item["where"] or "")
-        for part in item["where"].split(",")
-    ]
-    free = [
-        int(of) - int(lent) for lent, _, of in (part.partition("/") for part in parts) if lent.isdecimal()
-    ]
-    return max(free, default=0) if parts else each
+    places = [item["where"] or "" for item in _LENT.finditer(used) if item["name"] == "shard"]
+    parts = [_OF.fullmatch(part) for where in places for part in where.split(",")]
+    told = [part for part in parts if part is not None]
+    free = (int(part["all"]) - int(part["lent"]) for part in told if part["lent"] != "-")
+    return max(free, default=0) if told else each
 
 
 def gpus_in_use(has: str, used: str) -> GpuCount:

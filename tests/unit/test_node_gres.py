@@ -141,6 +141,7 @@ def test_slices_are_counted_beside_gpus() -> None:
         pytest.param("gpu:a100:0(IDX:N/A),shard:a100:5(4/4,1/4)", 3, id="all of one"),
         pytest.param("gpu:a100:1(IDX:0),shard:a100:1(-/4,1/4)", 3, id="26.05, one in use whole"),
         pytest.param("gpu:a100:1(IDX:0),shard:a100:3(0/4,3/4)", 1, id="24.11, one in use whole"),
+        pytest.param("gpu:a100:0(IDX:N/A),shard:a100:0(IDX:N/A)", 4, id="22.05, nothing lent"),
         pytest.param("gpu:a100:0(IDX:N/A),shard:a100:1(IDX:0)", 4, id="22.05, one GPU lent"),
         pytest.param("gpu:a100:0(IDX:N/A),shard:a100:2(IDX:0-1)", 0, id="22.05, both lent"),
     ],
