@@ -123,6 +123,7 @@ def _prepared(
         order=ORDERS[options.order],
         backfill=BACKFILLS[options.backfill],
         plan_by=predictors[0],
+        plan_anew=options.plan == "similar",
         rank=told.rank,
         rank_by=predictors[1],
         learns=not set(predictors) <= {state.REQUEST, state.CLAIRVOYANT},
