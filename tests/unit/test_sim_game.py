@@ -82,7 +82,7 @@ class Calibrated:
 
 
 def games() -> Iterator[tuple[Workload, int]]:
-    """Yield months and a player in each, whose jobs all run an hour or more: a lie of a minute is a great one."""
+    """Yield months and a player in each, whose jobs all run an hour or more: his lie is a great one."""
     for seed in SEEDS:
         work = synthetic(seed, MONTH)
         long = work.run_s >= HOUR_S
