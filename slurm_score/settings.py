@@ -63,9 +63,14 @@ class Lines:
             yield Problem(self.at(path), f"{dotted(path)}: stands twice", "", "remove one of them")
 
     def _walk(self, node: yaml.Node | None, path: Path) -> None:
-        if not isinstance(node, yaml.MappingNode) or id(node) in self._seen:
+        if not isinstance(node, yaml.CollectionNode) or id(node) in self._seen:
             return
         self._seen.add(id(node))  # an alias stands for what was walked before
+        if isinstance(node, yaml.SequenceNode):
+            for i, item in enumerate(node.value):
+                self._lines[(*path, i)] = item.start_mark.line + 1
+                self._walk(item, (*path, i))
+            return
         for key, value in node.value:
             below = (*path, str(key.value))
             if below in self._lines:

@@ -19,6 +19,7 @@ from slurm_score.sim.conservative import (
 from slurm_score.sim.history import forecast, learn
 from slurm_score.sim.ranking import use
 from slurm_score.sim.running import correct, end_next, free_at
+from slurm_score.sim.slurm import pass_like_slurm, tick_after
 from slurm_score.sim.state import (
     BATCH,
     CLAIRVOYANT,
@@ -26,12 +27,15 @@ from slurm_score.sim.state import (
     CONSERVATIVE,
     EASY,
     ENDED,
+    FREE,
+    LEAST,
     NEVER,
     NEXT,
     NO_BACKFILL,
     PYSS,
     REQUEST,
     RUNNING,
+    SLURM,
     WAITING,
     Jobs,
     Setup,
@@ -50,6 +54,8 @@ def run(jobs: Jobs, s: State, setup: Setup, ended: int) -> bool:
             correct(jobs, s, t)
         if setup.backfill == CONSERVATIVE:
             step_with_reservations(jobs, s, setup, t)
+        elif setup.backfill == SLURM:
+            step_like_slurm(jobs, s, setup, t)
         elif setup.order == BATCH:
             step_in_batch(jobs, s, setup, t)
         else:
@@ -66,6 +72,8 @@ def next_time(jobs: Jobs, s: State, setup: Setup) -> int:
         t = min(t, s.end_s[s.n[RUNNING] - 1])
     if setup.backfill == CONSERVATIVE:
         t = min(t, next_reserved(s))
+    if setup.backfill == SLURM and setup.bf_interval > 0 and s.n[WAITING] > 0 and s.n[FREE] >= s.n[LEAST]:
+        t = min(t, tick_after(setup, s.n[CLOCK]))
     return t
 
 
@@ -119,6 +127,19 @@ def step_in_batch(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
         submit(jobs, s, setup)
     if s.n[WAITING] > 0:
         schedule(jobs, s, setup, t)
+
+
+def step_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
+    """Let all ends and submissions of t happen, then run the main loop and, if it is due, backfill."""
+    happened = False
+    while ends_at(s, t):
+        end(jobs, s, setup, t)
+        happened = True
+    while submits_at(jobs, s, t):
+        submit(jobs, s, setup)
+        happened = True
+    if s.n[WAITING] > 0:
+        pass_like_slurm(jobs, s, setup, t, happened)
 
 
 def step_with_reservations(jobs: Jobs, s: State, setup: Setup, t: int) -> None:

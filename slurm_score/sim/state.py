@@ -18,7 +18,7 @@ none; points of the profile (conservative); how many have ended; to when usage i
 PYSS, BATCH, RLSCHEDULER = range(3)
 """Orders of what happens in one second."""
 
-NO_BACKFILL, EASY, EASY_SJBF, EASY_PLUS_PLUS, CONSERVATIVE = range(5)
+NO_BACKFILL, EASY, EASY_SJBF, EASY_PLUS_PLUS, CONSERVATIVE, SLURM = range(6)
 """Kinds of backfill."""
 
 STATIC, WFP3, UNICEP, SHORT, SCORE, MULTIFACTOR = range(6)
@@ -72,12 +72,15 @@ class State(NamedTuple):
     usage: list[float]
     share: list[float]
     reserved: list[int]
+    tested: list[int]
+    spare: list[int]
     point_s: list[int]
     point_free: list[int]
 
 
 class Setup(NamedTuple):
-    """One simulation's choices, as numbers; the floats are the parameters of the rank."""
+    """One simulation's choices, as numbers: the floats are the parameters of the rank, then come those of
+    Slurm's scheduler (scheduler.py), times in s."""
 
     procs: int
     order: int
@@ -92,8 +95,16 @@ class Setup(NamedTuple):
     remaining_weight: float = 0.0
     half_at_s: float = 1.0
     share_weight: float = 0.0
+    share_damping: float = 1.0
     half_life_s: float = 1.0
     calc_period_s: int = 300
+    queue_depth: int = 0
+    bf_interval: int = 0
+    bf_max_job_test: int = 0
+    bf_max_job_user: int = 0
+    bf_job_part_count_reserve: int = 0
+    bf_resolution: int = 1
+    bf_window: int = 0
 
 
 class Sizes(NamedTuple):
@@ -132,6 +143,8 @@ def new_state(sizes: Sizes, procs: int) -> State:
         usage=_floats(sizes.users),
         share=_floats(sizes.users, 1.0),
         reserved=_ints(jobs if sizes.profile else 1),
+        tested=_ints(sizes.users if sizes.profile else 1),
+        spare=_ints(jobs if sizes.profile else 1),
         point_s=_ints(points),
         point_free=_ints(points, procs),
     )
