@@ -107,7 +107,7 @@ def simulate(
     """
     _require(workload, pool, policy, options, predictor)
     order = np.argsort(workload.submit_s, kind="stable")
-    jobs, setup, sizes = _prepared(workload, pool, policy, options, order)
+    jobs, setup, sizes = prepared(workload, pool, policy, options, order, ranked(policy, workload, pool))
     fresh = state.new_state(sizes, pool.procs)
     told = PREDICTORS["told"] in (setup.plan_by, setup.rank_by)
     worth_it = len(workload) >= SMALL and jit.has_numba()
@@ -126,11 +126,10 @@ def simulate(
     return Schedule(workload, pool, policy, options, start_s)
 
 
-def _prepared(
-    workload: Workload, pool: Pool, policy: QueuePolicy, options: Options, order: Any
+def prepared(
+    workload: Workload, pool: Pool, policy: QueuePolicy, options: Options, order: Any, told: Ranked
 ) -> tuple[state.Jobs, state.Setup, state.Sizes]:
-    """The columns in order of submission, and all choices as numbers."""
-    told: Ranked = ranked(policy, workload, pool)
+    """Return the columns in order of submission, and all choices as numbers."""
     users, user = np.unique(workload.user, return_inverse=True)
     predictors = (PREDICTORS[options.plan], PREDICTORS[policy.predictor])
     groups, group = _groups(workload, user) if state.RECENT in predictors else (1, 0 * user)

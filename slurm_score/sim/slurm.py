@@ -26,12 +26,7 @@ def pass_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int, happened: bool) 
     free = free_at(jobs, s, t)
     if free < s.n[LEAST] or not (due or happened):
         return
-    count = s.n[WAITING]
-    for i in range(count):
-        s.picks[i] = s.queue[i]
-    if setup.rank != STATIC:
-        rank_queue(jobs, s, setup, t)
-        sort_rows(s.picks, s.keys, count, s.spare)
+    count = order_queue(jobs, s, setup, t)
     first = 0
     if happened:
         while first < min(count, setup.queue_depth) and jobs.procs[s.picks[first]] <= free:
@@ -41,6 +36,17 @@ def pass_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int, happened: bool) 
     if due and first < count and free >= s.n[LEAST]:
         backfill_like_slurm(jobs, s, setup, t, first, count)
     drop_started(jobs, s)
+
+
+def order_queue(jobs: Jobs, s: State, setup: Setup, t: int) -> int:
+    """Put those that wait into `picks` in order of their rank; return how many they are."""
+    count = s.n[WAITING]
+    for i in range(count):
+        s.picks[i] = s.queue[i]
+    if setup.rank != STATIC:
+        rank_queue(jobs, s, setup, t)
+        sort_rows(s.picks, s.keys, count, s.spare)
+    return count
 
 
 def backfill_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int, first: int, count: int) -> None:

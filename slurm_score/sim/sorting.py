@@ -1,7 +1,9 @@
 """Kernel: rows put in order of their keys, equals staying as they are. Pure."""
 
+from collections.abc import Sequence
 
-def sort_rows(rows: list[int], keys: list[float], count: int, spare: list[int]) -> None:
+
+def sort_rows(rows: list[int], keys: Sequence[float], count: int, spare: list[int]) -> None:
     """Sort the first rows by key, lowest first; `spare` is overwritten.
 
     Merging from the bottom up is quick where the rows are in order already, as a queue mostly is.
@@ -13,7 +15,7 @@ def sort_rows(rows: list[int], keys: list[float], count: int, spare: list[int]) 
         width *= 2
 
 
-def merge(rows: list[int], keys: list[float], low: int, middle: int, high: int, spare: list[int]) -> None:
+def merge(rows: list[int], keys: Sequence[float], low: int, middle: int, high: int, spare: list[int]) -> None:
     """Merge two sorted stretches that lie side by side."""
     if middle >= high or keys[rows[middle - 1]] <= keys[rows[middle]]:
         return
