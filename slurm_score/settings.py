@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -126,9 +126,11 @@ def _explain(model: type[BaseModel], detail: ErrorDetails, lines: Lines, path: P
 
 
 def _section(model: type[BaseModel], loc: Path) -> type[BaseModel]:
+    """The section in which a setting stands; of sections in a list or mapping, the one that all share."""
     for key in loc:
-        inner = model.model_fields[str(key)].annotation if str(key) in model.model_fields else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
+        field = model.model_fields.get(str(key))
+        if field is None:
+            continue  # a place in a list, or a key of a mapping
+        inner = (*get_args(field.annotation), field.annotation)
+        model = next((i for i in inner if isinstance(i, type) and issubclass(i, BaseModel)), model)
     return model

@@ -204,7 +204,7 @@ def _partition(
         what = f"{missing[0]} is no node of this file" if missing else "has no nodes"
         problems.append(problem_at((*path, "nodes"), what, shown(given.nodes), "", lines))
     times = {}
-    for key, text in (("max_time", given.max_time), ("default_time", given.default_time or given.max_time)):
+    for key, text in (("max_time", given.max_time), ("default_time", given.default_time)):
         try:
             times[key] = parse_time_limit(text)
         except ParseError as error:

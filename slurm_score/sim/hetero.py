@@ -284,7 +284,7 @@ def _fit_weight(policy: QueuePolicy) -> float:
 def _ranked(policy: QueuePolicy, fitted: Fitted, site: Site, pool: Pool) -> Ranked:
     """The policy's columns, with what only a cluster knows: partitions, nodes and GPUs."""
     rule, asked, work = policy.rule, fitted.asked, fitted.workload
-    told = ranked(policy, work, pool)
+    told = ranked(policy, replace(work, gpus=None) if isinstance(rule, Policy) else work, pool)
     gpus = (asked.nodes * asked.gpus).astype(np.float64)
     if isinstance(rule, Multifactor):
         part = asked.nodes / len(site.node_names)

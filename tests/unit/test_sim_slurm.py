@@ -1,0 +1,175 @@
+"""Slurm's two loops on a flat pool: by hand, by brute force, and SchedulerParameters as text."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_score.errors import SimulationError
+from slurm_score.sim.engine import Options
+from slurm_score.sim.policies import QueuePolicy
+from slurm_score.sim.scheduler import ONE_RESERVATION, Scheduler, parse_scheduler
+from slurm_score.sim.sorting import sort_rows
+from slurm_score.sim.workload import Workload
+from tests.property.test_sim_laws import PROCS, policies, workloads
+from tests.unit.sim_support import Rows, schedule, starts, workload
+
+HORIZON = 2000
+EVERY_EVENT = Scheduler(bf_interval_s=0, bf_resolution_s=1)
+
+
+def by(scheduler: Scheduler) -> Options:
+    """Return options with Slurm's backfill."""
+    return Options(backfill="slurm", scheduler=scheduler)
+
+
+@given(work=workloads(), policy=policies())
+def test_one_reservation_at_every_event_is_easy(work: Workload, policy: QueuePolicy) -> None:
+    """Source: score-research, "one reservation gives EASY's start times exactly"."""
+    easy = schedule(work, PROCS, policy)
+    slurm = schedule(work, PROCS, policy, by(ONE_RESERVATION))
+    assert slurm.start_s.tolist() == easy.start_s.tolist()
+
+
+def brute_force(work: Workload, scheduler: Scheduler) -> list[int]:
+    """Return the starts, first come first served, worked out second by second."""
+    rows = list(
+        zip(*(c.tolist() for c in (work.submit_s, work.run_s, work.procs, work.request_s)), strict=True)
+    )
+    start: dict[int, int] = {}
+    t = 0
+    while len(start) < len(rows):
+        waiting = [i for i, row in enumerate(rows) if row[0] <= t and i not in start]
+        ended = any(start[i] + rows[i][1] == t for i in start)
+        if ended or any(row[0] == t for row in rows):
+            plan_once(rows, start, waiting, t, scheduler)
+        t += 1
+    return [start[i] for i in range(len(rows))]
+
+
+def plan_once(rows: Rows, start: dict[int, int], waiting: list[int], t: int, scheduler: Scheduler) -> None:
+    """Make one pass: `free[k]` processors are free k seconds from now."""
+    free = [PROCS] * HORIZON
+    for i, began in start.items():
+        if began + rows[i][1] > t:
+            for k in range(began + rows[i][3] - t):
+                free[k] -= rows[i][2]
+    for reserved, i in enumerate(waiting):
+        _, _, procs, request = rows[i]
+        begin = next(k for k in range(HORIZON) if min(free[k : k + request]) >= procs)
+        if begin == 0:
+            start[i] = t
+        elif begin > scheduler.bf_window_s or (
+            scheduler.bf_job_part_count_reserve
+            and reserved_so_far(waiting, start, reserved) >= (scheduler.bf_job_part_count_reserve)
+        ):
+            continue
+        for k in range(begin, begin + request):
+            free[k] -= procs
+
+
+def reserved_so_far(waiting: list[int], start: dict[int, int], count: int) -> int:
+    """Return how many of the first jobs were planned for later."""
+    return sum(i not in start for i in waiting[:count])
+
+
+@given(work=workloads(max_size=8), reserve=st.sampled_from((0, 1, 2)))
+def test_plans_equal_brute_force(work: Workload, reserve: int) -> None:
+    """Every tested job keeps its place in the profile, if it may have one."""
+    scheduler = replace(EVERY_EVENT, bf_job_part_count_reserve=reserve)
+    small = replace(work, request_s=np.maximum(work.run_s, np.minimum(work.request_s, 100)))
+    assert schedule(small, PROCS, options=by(scheduler)).start_s.tolist() == brute_force(small, scheduler)
+
+
+QUEUE: Rows = [(0, 10, 6, 10), (1, 10, 6, 10), (2, 10, 8, 10)]
+"""On 8 processors: one runs until 10, two wait for 10 and for 20."""
+SHORT, LONG = (3, 5, 2, 5), (3, 25, 2, 25)
+
+
+@pytest.mark.parametrize(
+    ("last", "scheduler", "expected"),
+    [
+        (LONG, EVERY_EVENT, [0, 10, 20, 30]),  # it would delay the second that waits
+        (LONG, replace(EVERY_EVENT, bf_job_part_count_reserve=2), [0, 10, 20, 30]),
+        (LONG, replace(EVERY_EVENT, bf_job_part_count_reserve=1), [0, 10, 28, 3]),
+        (LONG, replace(EVERY_EVENT, bf_window_s=17), [0, 10, 20, 30]),
+        (LONG, replace(EVERY_EVENT, bf_window_s=16), [0, 10, 28, 3]),  # nothing is planned beyond the window
+        (SHORT, EVERY_EVENT, [0, 10, 20, 3]),
+        (SHORT, replace(EVERY_EVENT, bf_interval_s=4), [0, 10, 20, 4]),
+        (SHORT, replace(EVERY_EVENT, bf_max_job_test=3), [0, 10, 20, 3]),
+        (SHORT, replace(EVERY_EVENT, bf_max_job_test=2), [0, 10, 20, 10]),
+        (SHORT, replace(EVERY_EVENT, bf_max_job_test=1), [0, 10, 20, 30]),
+        (SHORT, replace(EVERY_EVENT, bf_max_job_user=2), [0, 10, 20, 10]),
+    ],
+)
+def test_each_parameter_of_backfill(
+    last: tuple[int, int, int, int], scheduler: Scheduler, expected: list[int]
+) -> None:
+    """Source: slurm.conf(5), SchedulerParameters."""
+    assert starts([*QUEUE, last], 8, options=by(scheduler)) == expected
+
+
+def test_the_limit_of_one_user_leaves_others_alone() -> None:
+    """Source: slurm.conf(5), bf_max_job_user."""
+    work = workload([*QUEUE, SHORT], users=[0, 0, 0, 1])
+    ran = schedule(work, 8, options=by(replace(EVERY_EVENT, bf_max_job_user=2)))
+    assert ran.start_s.tolist() == [0, 10, 20, 3]
+
+
+@pytest.mark.parametrize(("resolution_s", "expected"), [(1, [0, 10, 3]), (4, [0, 10, 20])])
+def test_reservations_begin_at_whole_slots(resolution_s: int, expected: list[int]) -> None:
+    """The one for 10 begins at 8, so a job that ends at 10 is in its way. Source: backfill.c."""
+    scheduler = replace(EVERY_EVENT, bf_resolution_s=resolution_s)
+    assert starts([(0, 10, 4, 10), (1, 10, 8, 10), (3, 7, 2, 7)], 8, options=by(scheduler)) == expected
+
+
+def test_rounding_takes_no_processors_that_the_job_won_t_have() -> None:
+    """The slot that comes before 10 costs only processors of the job that waits for 10."""
+    scheduler = replace(EVERY_EVENT, bf_resolution_s=4)
+    assert starts([(0, 10, 6, 10), (1, 10, 6, 10), (3, 30, 2, 30)], 8, options=by(scheduler)) == [0, 10, 3]
+
+
+def test_main_loop_starts_so_many_jobs_at_most() -> None:
+    """The rest waits for backfill or for the next event. Source: slurm.conf(5), default_queue_depth."""
+    rows: Rows = [(1, 10, 1, 10), (1, 10, 1, 10)]
+    assert starts(rows, 8, options=by(Scheduler(queue_depth=1, bf_interval_s=30))) == [1, 11]
+    assert starts(rows, 8, options=by(Scheduler(queue_depth=1, bf_interval_s=5))) == [1, 5]
+
+
+def test_slurm_looks_at_a_second_as_a_whole() -> None:
+    """Other orders of events are refused."""
+    with pytest.raises(SimulationError, match="order batch"):
+        starts(QUEUE, 8, options=Options(backfill="slurm", order="pyss"))
+
+
+def test_parameters_are_read_as_slurm_has_them() -> None:
+    """bf_window is in minutes; what changes nothing here is passed over."""
+    text = "bf_window=4320,bf_max_job_test=2500, bf_interval=120,default_queue_depth=7,bf_continue"
+    assert parse_scheduler(text) == Scheduler(
+        queue_depth=7, bf_interval_s=120, bf_max_job_test=2500, bf_window_s=4320 * 60
+    )
+    assert parse_scheduler("") == Scheduler()
+
+
+def test_every_wrong_parameter_is_named() -> None:
+    """All at once, with what is allowed."""
+    with pytest.raises(SimulationError) as caught:
+        parse_scheduler("bf_windw=3,bf_interval=soon,bf_resolution=0", "site:7")
+    first, *others = map(str, caught.value.problems)
+    assert first.startswith(
+        "site:7: bf_windw isn't simulated, did you mean 'bf_window'?, got 'bf_windw=3'; ("
+    )
+    assert others == [
+        "site:7: bf_interval is wrong, got 'soon'; from 0 to 10800",
+        "site:7: bf_resolution is wrong, got '0'; from 1 to 3600",
+    ]
+
+
+@given(keys=st.lists(st.integers(0, 5), max_size=40))
+def test_sorting_is_stable(keys: list[int]) -> None:
+    """Rows of one key stay in their order, as with Python's own."""
+    rows = list(range(len(keys)))
+    sort_rows(rows, keys, len(keys), [0] * len(keys))
+    assert rows == sorted(range(len(keys)), key=keys.__getitem__)
