@@ -152,7 +152,7 @@ def test_a_file_that_isn_t_there_is_one_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_the_tables_at_hand_are_read(file: str, jobs: int, gpus: int, sets: int) -> None:
-    """Jobs that ran, the GPUs that they ask for, and sets of types, as counted from the text by other means."""
+    """Jobs that ran, the GPUs that they ask for, and sets of types: counted by other means."""
     work = read_table(DATA / file)
     assert work.gpus is not None
     assert (len(work), int(work.gpus.sum()), len(asked_of(work).gpu_sets)) == (jobs, gpus, sets)
