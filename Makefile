@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-sim verify-sim fuzz engine cluster cluster-down clean
+.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-fit bench-predict verify-predict bench-sim verify-sim fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -35,11 +35,20 @@ bench-cycle: $(READY) engine
 bench-score: $(READY)
 	@$(BIN)/python -m tests.bench.score
 
+bench-fit: $(READY)
+	@$(BIN)/python -m tests.bench.fit
+
 bench-sim: $(READY)
 	@$(BIN)/python -m tests.bench.sim
 
 verify-sim: $(READY)
 	@$(BIN)/python -m tests.bench.verify_sim
+
+bench-predict: $(READY)
+	@$(BIN)/python -m tests.bench.predict
+
+verify-predict: $(READY)
+	@$(BIN)/python -m tests.bench.predict verify
 
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'

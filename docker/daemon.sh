@@ -1,7 +1,8 @@
 #!/bin/bash
 # daemon.sh start|stop|check NAME [SIGNAL]: runs one daemon of the container, so that a test can kill it and start
 # it again. `start` returns at once; `check` exits 0 when the daemon answers, 1 when it does not yet, 3 when it is not
-# running; `stop` returns when it is gone.
+# running; `stop` returns when it is gone. With CLOCK the daemon's clock is off by what stands in that file, such as
+# "+1h"; a change of the file is a step of the clock.
 set -eu
 
 usage="usage: daemon.sh start|stop|check munged|mariadb|slurmdbd|slurmctld|slurmd|service|reprioritizer [SIGNAL]"
@@ -51,6 +52,11 @@ start() {
   if running; then echo "$name is already running" >&2; exit 1; fi
   # Slurm closes every possible descriptor when it forks, and some engines allow a thousand million of them.
   ulimit -n 65536 2>/dev/null || true
+  if [ -n "${CLOCK:-}" ]; then
+    # Clocks that only measure durations stay as they are, as they do when a host's clock is set.
+    argv=(env LD_PRELOAD="/usr/\$LIB/faketime/libfaketimeMT.so.1" FAKETIME_TIMESTAMP_FILE="$CLOCK" FAKETIME_NO_CACHE=1
+          FAKETIME_DONT_FAKE_MONOTONIC=1 "${argv[@]}")
+  fi
   # setpriv replaces itself by the daemon, so $! is the daemon; its parent, this script, ends, so that tini reaps it.
   HOME=$(getent passwd "$user" | cut -d: -f6) setsid setpriv --reuid "$user" --regid "$user" --init-groups \
     "${argv[@]}" </dev/null >>"$log" 2>&1 &

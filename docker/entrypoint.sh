@@ -1,5 +1,5 @@
 #!/bin/bash
-# entrypoint.sh ctl|node: brings up one container of the test cluster. The configuration was put into /etc/slurm,
+# entrypoint.sh ctl|backup|node: brings up one container of the test cluster. The configuration was put into /etc/slurm,
 # the users and the accounts into /etc/slurm-score-test, before the container started. A second start is harmless.
 set -eu
 
@@ -85,6 +85,13 @@ controller() {
   for name in ${daemons//,/ }; do start "$name"; done
 }
 
+# A second controller, which shares StateSaveLocation with the first and stands by. One that came first would not.
+backup() {
+  product_files
+  until scontrol ping 2>/dev/null | grep -q '(primary) .* UP'; do sleep 0.1; done
+  for name in slurmctld ${daemons//,/ }; do start "$name"; done
+}
+
 node() {
   for index in $(seq 0 $((GPUS - 1))); do
     [ -e "/dev/nvidia$index" ] || mknod -m 666 "/dev/nvidia$index" c 195 "$index"
@@ -96,8 +103,9 @@ prepare
 start munged
 case ${1:-} in
   ctl) controller ;;
+  backup) backup ;;
   node) node ;;
-  *) die "usage: entrypoint.sh ctl|node" ;;
+  *) die "usage: entrypoint.sh ctl|backup|node" ;;
 esac
 echo "entrypoint: ready"
 exec sleep infinity  # the daemons are children of tini; a test may stop each of them without ending the container

@@ -65,6 +65,9 @@ end
 
 -- The text as a JSON string, valid for any bytes. (%z: a pattern of Lua 5.1 can't hold a NUL.)
 function M.quote(text)
+  if not text:find('[%c"\\\128-\255]') then -- nearly always
+    return '"' .. text .. '"'
+  end
   return '"' .. M.clean_utf8(text):gsub('[%z\1-\31\127"\\]', ESCAPES) .. '"'
 end
 
@@ -112,6 +115,10 @@ local function decode_escape(text, at)
 end
 
 local function decode_string(text, at)
+  local whole, after = text:match('^([^%z\1-\31"\\]*)"()', at)
+  if whole then -- nothing is escaped in it
+    return whole, after
+  end
   local parts = {}
   while true do
     local stop = text:find('[%z\1-\31"\\]', at) or fail(at)

@@ -88,9 +88,16 @@ local FIELDS = {
   { "tres_per_socket", text, "tres_per_socket" },
   { "tres_per_task", text, "tres_per_task" },
   { "cpus_per_tres", text, "cpus_per_tres" },
+  { "mem_per_tres", text, "mem_per_tres" },
   { "het_job_offset", count, "het_job_offset" },
   { "cron_job", flag, "cron_job" },
 }
+
+-- What doesn't change of a member, written once: slurmctld waits while a request is put together.
+for _, field in ipairs(FIELDS) do
+  field.key = '"' .. field[1] .. '":'
+  field.null = field.key .. "null"
+end
 
 -- The request -----------------------------------------------------------------------------------------------
 
@@ -98,23 +105,33 @@ local function index(object, key)
   return object[key]
 end
 
--- A field of job_desc; nil where this release of Slurm doesn't know it. (slurmctld answers nil, without a line in
--- its log: only writing an unknown field makes one.)
-local function read_field(job_desc, name, other_name)
-  local is_known, value = pcall(index, job_desc, name)
-  if is_known and value ~= nil then
+-- A field of job_desc; nil where reading it raises.
+local function index_safely(object, key)
+  local is_known, value = pcall(index, object, key)
+  if is_known then
     return value
   end
-  return other_name and read_field(job_desc, other_name)
+  return nil
 end
 
 -- The body of the request, one JSON object.
-function M.build(job_desc, submit_uid)
+local function write(job_desc, submit_uid, read)
   local members = { '"uid":' .. count(submit_uid) }
   for i, field in ipairs(FIELDS) do
-    members[i + 1] = '"' .. field[1] .. '":' .. field[2](read_field(job_desc, field[3], field[4]))
+    local value = read(job_desc, field[3])
+    if value == nil and field[4] then
+      value = read(job_desc, field[4])
+    end
+    members[i + 1] = value == nil and field.null or field.key .. field[2](value)
   end
   return "{" .. table.concat(members, ",") .. "}"
+end
+
+-- slurmctld answers nil for a field that this release of Slurm doesn't know, without a line in its log (only
+-- writing one makes a line). Should one raise after all, each is read by itself, and that one is null.
+function M.build(job_desc, submit_uid)
+  local ran, body = pcall(write, job_desc, submit_uid, index)
+  return ran and body or write(job_desc, submit_uid, index_safely)
 end
 
 return M

@@ -4,10 +4,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from slurm_score import inventory
+import numpy as np
+
+from slurm_score.columns import columns_of
+from slurm_score.contention import accepted_types, of_type
 from slurm_score.factors.qos import claimed_urgency
+from slurm_score.inventory import UNTYPED
 from slurm_score.model import Cluster, Demand, Job, Queue, RunTimes
+from slurm_score.never import why_never
+from slurm_score.placement import fit_now
 from slurm_score.policy import Policy
+from slurm_score.request import Ask, ask_of
 from slurm_score.score import Scores
 from slurm_score.units import HOUR_S, format_duration
 
@@ -23,13 +30,14 @@ def demand_by_type(queue: Queue, scores: Scores) -> dict[str, Demand]:
 
     Jobs that accept several types are left out: nobody knows which of them they will take.
     """
+    columns = columns_of(queue)
+    types = [accepted_types(ask, queue.cluster) for ask in columns.asks.values]
+    units = columns.asks.map(lambda ask: ask.units if ask else 0) * columns.tasks
     asked: dict[str, Counter[int]] = {}
-    for job, site in zip(queue.jobs, scores.site.tolist(), strict=True):
-        if not (job.gpus.total and job.eligible(queue.now_s)):
-            continue
-        types = inventory.accepted_types(job.gpus, job.partitions, queue.cluster)
-        if len(types) == 1:
-            asked.setdefault(types[0], Counter())[site] += job.gpus.total * job.task_count
+    for i in np.flatnonzero(columns.eligible & (units > 0)).tolist():
+        mine = types[columns.asks.codes[i]]
+        if len(mine) == 1:
+            asked.setdefault(mine[0], Counter())[int(scores.site[i])] += int(units[i])
     return {name: tuple(sorted(asked[name].items(), reverse=True)) for name in sorted(asked)}
 
 
@@ -47,9 +55,12 @@ def advise(
     run_times: Mapping[str, RunTimes],
 ) -> tuple[str, ...]:
     """Return the lines for the user of a new job with this SiteFactor."""
-    wanted = policy.advice
+    wanted, ask = policy.advice, ask_of(job)
+    never = why_never(ask, cluster) if ask and cluster.nodes else ""
     lines = list(ignored_hints(job, policy)) if wanted.hints else []
-    lines += [_other_type(job, site, cluster, demand)] if wanted.other_type else []
+    lines += [f"this job can never start: {never}"] if wanted.never and never else []
+    if wanted.other_type and ask and not never:
+        lines.append(_other_type(ask, site, policy, cluster, demand))
     lines += [_time_limit(job, run_times)] if wanted.time_limit else []
     return tuple(f"slurm-score: {line}" for line in lines if line)[:MAX_LINES]
 
@@ -62,36 +73,39 @@ def ignored_hints(job: Job, policy: Policy) -> tuple[str, ...]:
     return problems
 
 
-def _other_type(job: Job, site: int, cluster: Cluster, demand: Mapping[str, Demand]) -> str:
+def _other_type(ask: Ask, site: int, policy: Policy, cluster: Cluster, demand: Mapping[str, Demand]) -> str:
     """A type that is idle, where the job names one that isn't."""
-    if len(job.gpus.types) != 1:
+    if len(ask.gpus.types) != 1:
         return ""
-    mine = job.gpus.types[0][0]
+    mine = ask.gpus.types[0][0]
     ahead = gpus_ahead(demand, mine, site)
-    if not ahead and _is_free(mine, job, cluster):
+    if not ahead and _is_free(mine, ask, cluster):
         return ""
-    for other in _others(mine, job, cluster):
-        if _is_free(other, job, cluster) and not gpus_ahead(demand, other, site):
+    for other in _others(mine, ask, policy, cluster):
+        if _is_free(other, ask, cluster) and not gpus_ahead(demand, other, site):
             queued = f"has {ahead} GPUs ahead of you" if ahead else "is not"
             return f"{other} is free now, {mine} {queued}"
     return ""
 
 
-def _others(mine: str, job: Job, cluster: Cluster) -> tuple[str, ...]:
-    """The types that the user names as acceptable, best first; else all others of the partitions.
+def _others(mine: str, ask: Ask, policy: Policy, cluster: Cluster) -> tuple[str, ...]:
+    """The types that the user names as acceptable, best first; else all others that the job could have.
 
-    Who asks for so much memory on each GPU and names no type is not told of any: it may not fit.
+    Those of which it is known that they lack the memory asked for on each GPU are left out, and where
+    nobody knows how much a type has, it is told of only if the user named it.
     """
-    present = inventory.supply(job.partitions, cluster).present
-    named = {name.lower(): name for name in present if name not in (mine, inventory.UNTYPED)}
-    if job.hints.gpu:
-        return tuple(named[name] for name in job.hints.gpu if name in named)
-    return () if job.hints.vram_gib else tuple(sorted(named.values()))
+    free = replace(ask, gpus=replace(ask.gpus, types=()))
+    types = tuple(name for name in accepted_types(free, cluster) if name not in (mine, UNTYPED))
+    if ask.order:
+        return tuple(name for name in ask.order if name in types)
+    if ask.vram_gib is None:
+        return types
+    known = {name: policy.gpu_table.facts(name).vram_gib or 0.0 for name in types}
+    return tuple(name for name in types if known[name] >= ask.vram_gib)
 
 
-def _is_free(gpu_type: str, job: Job, cluster: Cluster) -> bool:
-    request = replace(job.gpus, types=((gpu_type, job.gpus.total),))
-    return inventory.ready_gpus(request, job.partitions, cluster) == job.gpus.total
+def _is_free(gpu_type: str, ask: Ask, cluster: Cluster) -> bool:
+    return fit_now(of_type(ask, gpu_type), cluster).ready >= 1.0
 
 
 def _time_limit(job: Job, run_times: Mapping[str, RunTimes]) -> str:

@@ -44,12 +44,13 @@ class Brakes:
         self.stop, self.clock, self.pace = stop or threading.Event(), clock, Pace(every_s)
         self._kill_switch, self._alive = kill_switch, alive
         self._reads, self._chunks = Latency(READ_FLOOR_S), Latency(CHUNK_FLOOR_S)
-        self._ends_s, self._rate, self._trouble = math.inf, math.inf, ""
+        self._ends_s, self._rate, self._trouble, self._each_s = math.inf, math.inf, "", 0.0
         self._was_killed = self._was_limited = self._slowed = False
 
     def begin(self) -> None:
         """Begin a cycle: its time runs from now."""
         self._ends_s, self._trouble, self._slowed = self.clock() + self.deadline_s, "", False
+        self._each_s = 0.0
 
     def end(self) -> None:
         """End a cycle: one without trouble is a step back towards the normal pace."""
@@ -75,17 +76,18 @@ class Brakes:
         self._alive()
         if self.stop.is_set():
             return "stopped"
-        if self.left_s() <= 0:
-            return "deadline"
+        if self.left_s() <= self._each_s * self.chunk:
+            return "deadline"  # a chunk that can't come to its end would be killed in its middle
         return self.killed() or self._trouble
 
     def note_reads(self, took_s: float) -> None:
-        """Take note of how long slurmctld took to answer the reads of a cycle."""
-        if self._reads.is_slow(took_s):
+        """Take note of how long slurmctld took to answer the reads of a cycle; a rate limit is no trouble."""
+        if self._reads.is_slow(took_s) and self._rate == math.inf:
             self.slow_down(f"slurmctld took {took_s:.1f} s to be read")
 
     def note_chunk(self, updates: int, took_s: float) -> None:
         """Take note of how long a chunk of updates took; a slow one is the last of its cycle."""
+        self._each_s = took_s / updates
         if self._chunks.is_slow(took_s, updates) and self._rate == math.inf:
             self._trouble = f"slurmctld took {took_s:.1f} s for {updates} updates"
             self.slow_down(self._trouble)
@@ -100,25 +102,22 @@ class Brakes:
         self._rate = updates_per_s(config, identity)
         limited = self._rate < math.inf
         if limited and not self._was_limited:
+            most = self._affordable(self.deadline_s)
+            means = f": at most {int(most)} updates a cycle" if most < math.inf else ""
             log.warning(
-                "slurmctld limits user %s to %g requests a second: at most %d updates a cycle",
-                identity.user,
-                self._rate,
-                self._affordable(self.deadline_s),
+                "slurmctld limits user %s to %g requests a second%s", identity.user, self._rate, means
             )
         self._was_limited = limited
 
     def most(self, updates: int) -> int:
         """Return how many of so many updates may be sent in this cycle."""
-        return self.pace.most(min(updates, self._affordable(self.left_s())))
+        return self.pace.most(int(min(updates, self._affordable(self.left_s()))))
 
     @property
     def chunk(self) -> int:
         """How many updates may be sent between two looks at the brakes."""
         return int(min(CHUNK, max(1.0, self._rate * LIMITED_CHUNK_S)))
 
-    def _affordable(self, left_s: float) -> int:
+    def _affordable(self, left_s: float) -> float:
         """Return how many updates the rate limit allows in a time, after our reads; always one."""
-        if self._rate == math.inf:
-            return 2**31
-        return max(1, int(self._rate * left_s) - READS)
+        return math.inf if self._rate == math.inf else max(1.0, self._rate * left_s - READS)

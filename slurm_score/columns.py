@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_score.gres import GpuRequest
 from slurm_score.hints import NO_HINTS
 from slurm_score.jobid import count_tasks
 from slurm_score.model import Floats, Job, Queue
+from slurm_score.request import Ask, code_asks
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -33,7 +33,6 @@ _NAMES = (
     "qos",
     "origin",
     "partitions",
-    "gpus",
     "hints",
     "past_runs",
 )
@@ -81,7 +80,7 @@ class Columns:
     qos: Coded[str]
     origin: Coded[str]
     partitions: Coded[tuple[str, ...]]
-    requests: Coded[tuple[GpuRequest, tuple[str, ...]]]
+    asks: Coded[Ask | None]
     hinted: Ints
     retried: Ints
 
@@ -101,7 +100,8 @@ def _columns(jobs: Sequence[Job], now_s: float) -> Columns:
     leader = _floats(read["het_job_id"])
     held = np.array(read["priority"], np.int64) == 0
     pending = np.fromiter((state == "PENDING" for state in read["state"]), np.bool_, len(jobs))
-    requests = _requests(read["gpus"], read["partitions"])
+    codes, table = code_asks(jobs)
+    asks = Coded(np.array(codes, np.int64), table)
     return Columns(
         job_id=job_id,
         submit_s=submit,
@@ -109,7 +109,7 @@ def _columns(jobs: Sequence[Job], now_s: float) -> Columns:
         eligible=pending & ~held & (eligible <= now_s),
         limit_s=_floats(read["time_limit_s"]),
         cpus=_floats(read["cpus"]),
-        gpus=requests.map(lambda key: key[0].total),
+        gpus=asks.map(lambda ask: ask.gpus.total if ask else 0),
         tasks=_coded(read["tasks"]).map(lambda tasks: count_tasks(tasks) if tasks else 1),
         site=_floats(read["site_factor"]),
         held=held,
@@ -119,7 +119,7 @@ def _columns(jobs: Sequence[Job], now_s: float) -> Columns:
         qos=_coded(read["qos"]),
         origin=_coded(read["origin"]),
         partitions=_coded(read["partitions"]),
-        requests=requests,
+        asks=asks,
         hinted=_rows(hints is not NO_HINTS and hints != NO_HINTS for hints in read["hints"]),
         retried=_rows(bool(runs) for runs in read["past_runs"]),
     )
@@ -136,19 +136,4 @@ def _rows(marks: Iterable[bool]) -> Ints:
 def _coded(values: Sequence[K]) -> Coded[K]:
     table: dict[K, int] = {}
     codes = [table.setdefault(value, len(table)) for value in values]
-    return Coded(np.array(codes, np.int64), tuple(table))
-
-
-def _requests(
-    gpus: Sequence[GpuRequest], partitions: Sequence[tuple[str, ...]]
-) -> Coded[tuple[GpuRequest, tuple[str, ...]]]:
-    """Equal requests are mostly one object, and an object's id is quicker than its hash."""
-    seen: dict[tuple[int, tuple[str, ...]], int] = {}
-    table: dict[tuple[GpuRequest, tuple[str, ...]], int] = {}
-    codes = []
-    for request, names in zip(gpus, partitions, strict=True):
-        code = seen.get((id(request), names))
-        if code is None:
-            code = seen[id(request), names] = table.setdefault((request, names), len(table))
-        codes.append(code)
     return Coded(np.array(codes, np.int64), tuple(table))

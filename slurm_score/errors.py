@@ -11,6 +11,7 @@ SlurmScoreError
 ├── WorkloadError            every problem of one workload that was to be simulated
 │   └── SwfError                 … in the Standard Workload Format
 ├── SimulationError          what was asked of the simulator can't be simulated
+├── HistoryError             the history of run times can't be used, or a file that was to go into it
 └── SlurmError               Slurm, as the gateway met it
     ├── CommandNotFoundError     a Slurm command is not installed here
     ├── CommandFailedError       a command ended with an error
@@ -166,3 +167,7 @@ class SimulationError(SlurmScoreError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+class HistoryError(SlurmScoreError):
+    """A history of run times that can't be used; the sentence has the path, the cause and the remedy."""

@@ -116,13 +116,16 @@ def blocker(job: Job) -> str:
 
 def _term_line(queue: Queue, scores: Scores, policy: Policy, i: int, column: int) -> TermLine:
     name = scores.names[column]
+    factor, params = registry()[name], policy.factors[name]
+    used = {key: float(values[i]) for key, values in scores.details.get(name, {}).items()}
+    every = factor.detail(queue, params, i) if factor.detail else {}
     return TermLine(
         name=name,
         weight=scores.weights[column],
         factor=float(scores.factors[i, column]),
         part=float(scores.parts[i, column]),
-        words=registry()[name].describe(queue, policy.factors[name], i),
-        details={key: float(values[i]) for key, values in scores.details.get(name, {}).items()},
+        words=factor.describe(queue, params, i),
+        details={**every, **used},
     )
 
 

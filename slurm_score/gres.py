@@ -6,9 +6,10 @@ One grammar for every spelling from 20.11 to 26.05: `gpu`, `gpu:2`, `gpu:a100:2`
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple, TypedDict, Unpack
 
 from slurm_score.errors import ParseError, shown
 from slurm_score.units import parse_count
@@ -18,11 +19,7 @@ _PARENTHESES = re.compile(r"\([^()]*\)")
 _NUMBER = re.compile(r"\d+[KMGTP]?", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"[^\s:=,()]+")
 _FLAGS = frozenset({"no_consume"})
-_SPAN = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 _NO_TYPE = ":(null)"
-_LENT = re.compile(
-    r"(?:^|,)(?:shard|mps):(?:(?P<type>\(null\)|[^\s:=,()]+):)?(?P<count>\d+[KMGTP]?)(?:\((?P<where>[^()]*)\))?"
-)
 _MIG = re.compile(r"(?:^|[_.-])\d+[cg]\.(?:\d+[cg]\.)?\d+gb(?:[_.+-]|$)", re.IGNORECASE)
 
 
@@ -37,7 +34,7 @@ class Gres:
 
 @dataclass(frozen=True, slots=True)
 class GpuCount:
-    """Whole GPUs: their total, and how many of them by type (lower case; untyped ones left out)."""
+    """GPUs, MIG slices or shards: their total, and how many of them by type (untyped ones left out)."""
 
     total: int = 0
     types: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +46,7 @@ class GpuCount:
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """The GPUs that one job (one task of an array) asks for.
+    """The GPUs (MIG slices, shards) that one job (one task of an array) asks for.
 
     `types` holds (type, count) in order of name and is empty where any type will do; `per_node` is
     how many must stand on one node together, 0 where the job left that to Slurm.
@@ -61,6 +58,26 @@ class GpuRequest:
 
 
 NO_GPUS = GpuRequest()
+
+
+class GresRequest(NamedTuple):
+    """What a job asks for of each unit: whole GPUs, MIG slices of GPUs, shards of GPUs."""
+
+    gpus: GpuRequest = NO_GPUS
+    slices: GpuRequest = NO_GPUS
+    shards: GpuRequest = NO_GPUS
+
+
+class Asked(TypedDict, total=False):
+    """The arguments of `gres_request`."""
+
+    per_job: str
+    per_node: str
+    per_socket: str
+    per_task: str
+    total: str
+    nodes: int
+    tasks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,46 +147,16 @@ def count_gres(items: Iterable[Gres]) -> GresCount:
 
 def count_gpus(items: Iterable[Gres]) -> GpuCount:
     """Return the whole GPUs among the items, types in lower case."""
-    gpus = count_gres(items).gpu
-    return GpuCount(gpus.total, {gpu_type.lower(): n for gpu_type, n in gpus.types.items()})
+    return lower_types(count_gres(items).gpu)
 
 
-def gpus_in_use(has: str, used: str) -> GpuCount:
-    """Return the GPUs of a node that nobody can get whole, from its Gres and its GresUsed.
-
-    Those are the GPUs of jobs, and those of which a shard or an MPS share is in use. Slurm 24.11
-    prints how much of each GPU is lent (`shard:a100:3(3/4,0/4)`), 22.05 on which GPUs something is
-    (`shard:a100:1(IDX:0)`). Without either, each share in use may be on a GPU of its own; without a
-    type, on a GPU of any type.
-
-    Raises:
-        ParseError: one of the texts can't be read.
-
-    Source: slurm src/interfaces/gres.c, _node_gres_used.
-    """
-    all_gpus, taken = count_gpus(parse_gres(has)), count_gpus(parse_gres(used))
-    total, types = taken.total, dict(taken.types)
-    for item in _LENT.finditer(used):
-        lent = _lent_gpus(parse_count(item["count"]), item["where"] or "")
-        total += lent
-        named = (item["type"] or "").lower()
-        for gpu_type in [named] if named in all_gpus.types else all_gpus.types:
-            types[gpu_type] = types.get(gpu_type, 0) + lent
-    there = {gpu_type: min(n, all_gpus.types.get(gpu_type, n)) for gpu_type, n in types.items()}
-    return GpuCount(min(total, all_gpus.total), there)
-
-
-def _lent_gpus(shares: int, where: str) -> int:
-    """Return on how many GPUs shares are in use, by what Slurm prints in parentheses behind them."""
-    if where.startswith("IDX:"):  # IDX:N/A for none
-        return sum(int(last or first) - int(first) + 1 for first, last in _SPAN.findall(where))
-    if "/" in where:
-        return sum(part.partition("/")[0] not in {"0", "-"} for part in where.split(","))
-    return shares
+def lower_types(count: GpuCount) -> GpuCount:
+    """Return the count with its types in lower case."""
+    return GpuCount(count.total, {gpu_type.lower(): n for gpu_type, n in count.types.items()})
 
 
 @lru_cache(maxsize=4096)
-def gpu_request(
+def gres_request(
     *,
     per_job: str = "",
     per_node: str = "",
@@ -178,41 +165,65 @@ def gpu_request(
     total: str = "",
     nodes: int = 1,
     tasks: int = 1,
-) -> GpuRequest:
-    """Return the whole GPUs that a job asks for, from its tres_per_* strings and its size.
+) -> GresRequest:
+    """Return the GPUs, MIG slices and shards that a job asks for, from its tres_per_* strings and its size.
 
     `total` is the whole request as Slurm added it up (squeue's tres-alloc of a pending job) and
     wins over our own sum: only Slurm knows how many sockets or tasks there will be. But it is added
-    up for the fewest nodes, where `nodes` is how many Slurm means to give: GPUs asked for on each
-    node count on all of those. Types come from the request, since Slurm adds them up only where
+    up for the fewest nodes, where `nodes` is how many Slurm means to give: what is asked for on each
+    node counts on all of those. Types come from the request, since Slurm adds them up only where
     AccountingStorageTRES lists them; so do MIG slices, which it counts among the GPUs.
 
     Raises:
         ParseError: one of the texts can't be read.
     """
-    asked = ((per_job, 1), (per_node, nodes), (per_socket, nodes), (per_task, tasks))
-    items = [(parse_gres(text), times) for text, times in asked]
-    wholes = [count_gpus(found) * times for found, times in items]
-    slices = max(count_gres(found).mig.total * times for found, times in items)
+    texts = ((per_job, 1), (per_node, nodes), (per_socket, nodes), (per_task, tasks))
+    asked = [(count_gres(parse_gres(text)), times) for text, times in texts]
     added_up = count_gres(parse_gres(total))
+    slices = max(has.mig.total * times for has, times in asked)
     unseen_slices = 0 if added_up.mig.total else slices
-    gpus = max(0, added_up.gpu.total - unseen_slices) or max(whole.total for whole in wholes)
+    gpus = GpuCount(max(0, added_up.gpu.total - unseen_slices), added_up.gpu.types)
+    return GresRequest(
+        _request([(has.gpu, times) for has, times in asked], gpus),
+        _request([(has.mig, times) for has, times in asked], added_up.mig),
+        _request([(has.shard, times) for has, times in asked], added_up.shard),
+    )
+
+
+def gpu_request(**asked: Unpack[Asked]) -> GpuRequest:
+    """Return the whole GPUs of a `gres_request`."""
+    return gres_request(**asked).gpus
+
+
+def gpu_slices(**asked: Unpack[Asked]) -> GpuRequest:
+    """Return the MIG slices of a `gres_request`; `types` are their profiles, `1g.10gb`."""
+    return gres_request(**asked).slices
+
+
+def gpu_shards(**asked: Unpack[Asked]) -> GpuRequest:
+    """Return the shards of a `gres_request`; `types` are those of the GPUs, where the job names one."""
+    return gres_request(**asked).shards
+
+
+def _request(asked: Sequence[tuple[GpuCount, int]], added_up: GpuCount) -> GpuRequest:
+    """Return the request for one unit: what stands in each text and how many times, and Slurm's own sum."""
+    wholes = [lower_types(count) * times for count, times in asked]
+    total = added_up.total or max(whole.total for whole in wholes)
     if not wholes[0].total:
-        gpus = max(gpus, wholes[1].total)
-    types = max(wholes, key=lambda whole: sum(whole.types.values())).types
-    types = types or {gpu_type.lower(): n for gpu_type, n in added_up.gpu.types.items()}
+        total = max(total, wholes[1].total)
+    types = max(wholes, key=lambda whole: sum(whole.types.values())).types or lower_types(added_up).types
     if len(types) == 1:
-        types = dict.fromkeys(types, gpus)
-    return GpuRequest(gpus, tuple(sorted(types.items())), count_gpus(items[1][0]).total)
+        types = dict.fromkeys(types, total)
+    return GpuRequest(total, tuple(sorted(types.items())), asked[1][0].total)
 
 
-def cpus_for_gpus(cpus_per_tres: str, gpus: int) -> int:
-    """Return the CPUs that `--cpus-per-gpu` adds up to: `gres/gpu:4` for 2 GPUs are 8; 0 without it.
+def for_each_gpu(per_tres: str, gpus: int) -> int:
+    """Return what `--cpus-per-gpu` or `--mem-per-gpu` adds up to: `gres/gpu:4` for 2 GPUs is 8; 0 without it.
 
     Raises:
         ParseError: the text can't be read.
     """
-    return count_gpus(parse_gres(cpus_per_tres)).total * gpus
+    return count_gpus(parse_gres(per_tres)).total * gpus
 
 
 def least_cpus(cpus: int, nodes: int, gpus: GpuRequest, cpus_per_tres: str) -> int:
@@ -224,7 +235,7 @@ def least_cpus(cpus: int, nodes: int, gpus: GpuRequest, cpus_per_tres: str) -> i
     Raises:
         ParseError: `cpus_per_tres` can't be read.
     """
-    return max(cpus, nodes, cpus_for_gpus(cpus_per_tres, gpus.total))
+    return max(cpus, nodes, for_each_gpu(cpus_per_tres, gpus.total))
 
 
 def format_gres(items: Iterable[Gres]) -> str:

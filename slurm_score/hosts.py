@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
@@ -38,3 +39,10 @@ def _most(part: str) -> int:
     """How many hosts one item of a list could name at most."""
     spans = (int(last) - int(first) + 1 for first, last in _RANGE.findall(part))
     return math.prod(max(1, span) for span in spans)
+
+
+def fold_hosts(names: Iterable[str]) -> str:
+    """Return names as one host list, `g[1-3],h7`; only the last number of a name becomes a range."""
+    nodes = NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP)
+    nodes.fold_axis = (-1,)  # Slurm reads rack[0-1]_blade[0-1] where it was built for two dimensions
+    return str(nodes)

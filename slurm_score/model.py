@@ -4,7 +4,8 @@ Times are seconds since the epoch by slurmctld's clock, durations are seconds, m
 means "not known" or "no such time"; an unlimited duration is `math.inf`.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_score.gpu_types import SHIPPED, GpuTypes
 from slurm_score.gres import NO_GPUS, GpuCount, GpuRequest
 from slurm_score.hints import NO_HINTS, Hints
 from slurm_score.jobid import count_tasks
@@ -22,6 +24,10 @@ Demand = tuple[tuple[int, int], ...]
 """What is asked of one GPU type: (SiteFactor, GPUs) of the jobs that wait for it, highest first."""
 
 
+Releases = Mapping[str, tuple[tuple[float, int], ...]]
+"""When running jobs give back what, by GPU type: (time in s, GPUs), earliest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunTimes:
     """How long a user's jobs run: `usual_s` is what 9 of 10 of the last `runs` ended within."""
@@ -30,13 +36,50 @@ class RunTimes:
     usual_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class EndedRun:
-    """A job that ended well: whose it was, when it ended, how long it ran."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a job asks for, as far as it tells how long the job runs.
+
+    `name` has its numbers stripped; an empty text is "not known". `gpus` counts GPUs, `gpu_types`
+    names them; `limit_s` is infinite where there is none. `claim_s` is how long the job's hints say
+    that it will run from its start, None where they say nothing.
+    """
 
     user: str
+    limit_s: float
+    cpus: int = 1
+    gpus: int = 0
+    gpu_types: str = ""
+    account: str = ""
+    name: str = ""
+    partition: str = ""
+    qos: str = ""
+    claim_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedRun(Asked):
+    """A run that ended, as accounting tells it; `state` is its first word, `restarts` as far as known."""
+
+    submit_s: int
     end_s: int
     elapsed_s: float
+    job_id: int = 0
+    state: str = "COMPLETED"
+    restarts: int = 0
+
+    @property
+    def start_s(self) -> float:
+        """When it started."""
+        return self.end_s - self.elapsed_s
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """How long a job will run from its next start, in s, and in words where that comes from."""
+
+    seconds: float
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +112,12 @@ class PastRun:
 class Job:
     """One job record: a job, the tasks of an array that are still one record, or a het component.
 
-    `gpus`, `cpus` and `nodes` are those of one array task. `site_factor` is what Slurm holds, None
-    where Slurm does not tell (sprio leaves out jobs that can't start yet). `hides_tasks` marks an
-    array in whose row squeue may have merged a task that is held or pinned by itself.
+    `gpus`, `slices` (MIG), `shards`, `cpus`, `mem_mib` and `nodes` are those of one array task, all
+    nodes together; `max_nodes` is 0 where the job sets none. `features`, `prefer`, `req_nodes` and
+    `exc_nodes` are as Slurm prints them, `node_list` are the hosts of a job that runs. `site_factor`
+    is what Slurm holds, None where Slurm does not tell (sprio leaves out jobs that can't start yet).
+    `hides_tasks` marks an array in whose row squeue may have merged a task that is held or pinned by
+    itself.
     """
 
     job_id: int
@@ -91,8 +137,18 @@ class Job:
     start_s: int | None = None
     time_limit_s: float | None = None
     nodes: int = 1
+    max_nodes: int = 0
     cpus: int = 1
+    mem_mib: int = 0
     gpus: GpuRequest = NO_GPUS
+    slices: GpuRequest = NO_GPUS
+    shards: GpuRequest = NO_GPUS
+    features: str = ""
+    prefer: str = ""
+    req_nodes: str = ""
+    exc_nodes: str = ""
+    reservation: str = ""
+    node_list: str = ""
     restarts: int = 0
     past_runs: tuple[PastRun, ...] = ()
     dependency: str = ""
@@ -101,6 +157,7 @@ class Job:
     pinned: bool = False
     hides_tasks: bool = False
     origin: str = ""
+    name: str = ""
 
     @property
     def pending(self) -> bool:
@@ -122,6 +179,13 @@ class Job:
         """How many jobs the record stands for."""
         return count_tasks(self.tasks) if self.tasks else 1
 
+    @property
+    def end_s(self) -> float | None:
+        """When a job that runs must end by its time limit, in s since the epoch; None where it needn't."""
+        if self.start_s is None or self.time_limit_s is None or math.isinf(self.time_limit_s):
+            return None
+        return self.start_s + self.time_limit_s
+
     def eligible(self, now_s: float) -> bool:
         """Return whether the job could start by now, as far as holds, begin time and dependencies go."""
         return self.pending and not self.held and self.eligible_s is not None and self.eligible_s <= now_s
@@ -129,7 +193,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node: what it has, what is taken, and whether a job could start on it."""
+    """One node: what it has, what is taken, and whether a job could start on it.
+
+    `gpus` are whole GPUs, `mig` the MIG slices of others and `shards` the shares of those that are
+    shared; `shards_of_gpu` is how many one GPU has (0: not known), `shards_free_of_gpu` how many are free
+    on one. `weight` is Slurm's: the least is used first. `switch` is the leaf switch, empty where
+    `scontrol show topology` names none.
+    """
 
     name: str
     states: tuple[str, ...] = ("IDLE",)
@@ -140,8 +210,16 @@ class Node:
     mem_used_mib: int = 0
     gpus: GpuCount = field(default_factory=GpuCount)
     gpus_used: GpuCount = field(default_factory=GpuCount)
+    mig: GpuCount = field(default_factory=GpuCount)
+    mig_used: GpuCount = field(default_factory=GpuCount)
+    shards: GpuCount = field(default_factory=GpuCount)
+    shards_used: GpuCount = field(default_factory=GpuCount)
+    shards_of_gpu: int = 0
+    shards_free_of_gpu: int = 0
     partitions: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    weight: int = 1
+    switch: str = ""
 
     def free_gpus(self, gpu_type: str | None) -> int:
         """Return how many GPUs of a type (of any, for None) a job could take here now."""
@@ -150,6 +228,15 @@ class Node:
         if gpu_type is None:
             return max(0, self.gpus.total - self.gpus_used.total)
         return max(0, self.gpus.types.get(gpu_type, 0) - self.gpus_used.types.get(gpu_type, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """One reservation: its nodes, and whether it is active now."""
+
+    name: str
+    active: bool = False
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +264,7 @@ class SlurmConfig:
     site_factor_plugin: str = ""
     scheduler_parameters: tuple[str, ...] = ()
     slurmctld_parameters: tuple[str, ...] = ()
+    select_type_parameters: tuple[str, ...] = ()
     controllers: tuple[str, ...] = ()
     job_submit_plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
@@ -187,6 +275,11 @@ class SlurmConfig:
     def submits_to_lua(self) -> bool:
         """Whether slurmctld shows job_submit.lua each new job."""
         return "lua" in self.job_submit_plugins
+
+    @property
+    def shards_of_one_gpu(self) -> bool:
+        """Whether a job gets the shards of a node from one of its GPUs only, as it does by default."""
+        return "MULTIPLE_SHARING_GRES_PJ" not in self.select_type_parameters
 
     @property
     def rate_limited(self) -> bool:
@@ -222,6 +315,7 @@ class Cluster:
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
     qos: Mapping[str, int] = field(default_factory=dict)
+    reservations: Mapping[str, Reservation] = field(default_factory=dict)
 
     @cached_property
     def memo(self) -> dict[Hashable, Any]:
@@ -233,26 +327,26 @@ class Cluster:
         """The name of the default partition, empty where there is none."""
         return next((p.name for p in self.partitions.values() if p.default), "")
 
-    def nodes_of(self, partitions: Sequence[str]) -> tuple[Node, ...]:
-        """Return the nodes that belong to any of the partitions."""
-        wanted = set(partitions)
-        return tuple(node for node in self.nodes if wanted.intersection(node.partitions))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
     """Jobs to score together, on one cluster at one time; factors read it in columns (columns.py).
 
-    `pressure` maps a GPU type to how contended it is (inventory.gpu_pressure). `memo` keeps what
-    others work out of the queue by a key of theirs, as long as this value lives. `offsets` are those
-    of the last plan.
+    `pressure` maps a GPU type to how contended it is (contention.gpu_pressure), `releases` to when
+    running jobs give GPUs back (supply.releases_of), `gpu_types` are the policy's facts about types.
+    `memo` keeps what others work out of the queue by a key of theirs, as long as this value lives.
+    `offsets` are those of the last plan, `predicted` tells by job id how long jobs will run, as far as
+    anything is known.
     """
 
     jobs: tuple[Job, ...]
     cluster: Cluster
     now_s: float
     pressure: Mapping[str, float] = field(default_factory=dict)
+    releases: Releases = field(default_factory=dict)
+    gpu_types: GpuTypes = SHIPPED
     offsets: Offsets = NO_OFFSETS
+    predicted: Mapping[int, Predicted] = field(default_factory=dict)
 
     @cached_property
     def memo(self) -> dict[Hashable, Any]:

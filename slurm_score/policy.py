@@ -8,7 +8,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     AfterValidator,
     Field,
@@ -20,20 +19,16 @@ from pydantic import (
     model_validator,
 )
 
-from slurm_score.conditions import BASE, PROFILE_NAME, Profile, TimeZoneName
-from slurm_score.errors import PolicyError, Problem, shown
-from slurm_score.factors import STORED, Duration, FactorParams, registry
+from slurm_score.conditions import BASE, Profile, TimeZoneName
+from slurm_score.errors import PolicyError, Problem
+from slurm_score.factors import STORED, Duration, registry
 from slurm_score.factors.wait import WaitParams
+from slurm_score.gpu_types import GpuFacts, GpuTypes
 from slurm_score.settings import (
     InconsistentError,
-    Lines,
     Path,
     Section,
     dotted,
-    meant,
-    problem_at,
-    settings_of,
-    validated,
 )
 from slurm_score.units import DAY_S, HOUR_S, MINUTE_S, format_duration
 
@@ -112,8 +107,16 @@ class Advice(Section):
     """What users are told at submission, in advise and enforce; each can be switched off."""
 
     hints: bool = True
+    never: bool = True
     other_type: bool = True
     time_limit: bool = True
+
+
+class GpuType(Section):
+    """What a kind of GPU can do: GiB of memory on each, and whether they have a fast link."""
+
+    vram_gib: Annotated[float, Field(gt=0, le=4096)] | None = None
+    nvlink: bool | None = None
 
 
 def _within_hours(seconds: float) -> float:
@@ -137,6 +140,7 @@ class Policy(Section):
     max_snapshot_age: Duration = 5.0 * MINUTE_S
     advice: Advice = Advice()
     admin_comment: bool = False
+    gpu_types: Mapping[str, GpuType] = Field(default_factory=dict)
     guard: Guard = Guard()
     updates: Updates = Updates()
     factors: Mapping[str, Any] = Field(default_factory=dict, validate_default=True)
@@ -185,6 +189,11 @@ class Policy(Section):
                     paths if name == BASE else (("profiles", name, "weights"), *paths),
                     f"{told}the weights add up to {total}, which leaves no room below cap {self.cap}",
                 )
+
+    @cached_property
+    def gpu_table(self) -> GpuTypes:
+        """What is known of GPU types: the policy's own facts before those of common cards."""
+        return GpuTypes({name: GpuFacts(row.vram_gib, row.nvlink) for name, row in self.gpu_types.items()})
 
     @property
     def weights(self) -> dict[str, int]:
@@ -264,99 +273,3 @@ def load_policy(stored: Mapping[str, Any]) -> Policy:
         raise PolicyError(
             [Problem("stored policy", str(detail["msg"])) for detail in error.errors()]
         ) from None
-
-
-def parse_policy(text: str, where: str = "policy") -> Policy:
-    """Return the policy of a YAML text.
-
-    Raises:
-        PolicyError: with every problem, each with its line, what was got and what is allowed.
-    """
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # PyYAML lets the last two through
-        raise PolicyError([_yaml_problem(error, where)]) from None
-    if not isinstance(data, dict | None):
-        raise PolicyError(
-            [Problem(where, "not a policy", shown(str(data)), "a mapping of settings is needed")]
-        )
-    lines = Lines(node, where)
-    data = dict(data or {})
-    problems = list(lines.duplicates())
-    if "factors" in data:
-        data["factors"], found = _read_factors(data["factors"], lines)
-        problems += found
-    if "profiles" in data:
-        data["profiles"], found = _read_profiles(data["profiles"], lines)
-        problems += found
-    if "base_weights" in data:
-        del data["base_weights"]
-        allowed = f"(known: {', '.join(settings_of(Policy))})"
-        problems.append(problem_at(("base_weights",), "unknown setting", "", allowed, lines))
-    policy: Policy | None
-    policy, found = validated(Policy, data, lines, ())
-    if problems or found or policy is None:
-        raise PolicyError(sorted(problems + found, key=lines.order))
-    return policy
-
-
-def _read_factors(given: object, lines: Lines) -> tuple[dict[str, FactorParams], list[Problem]]:
-    factors: dict[str, FactorParams] = {}
-    if not isinstance(given, dict) or not given:
-        return {}, [
-            problem_at(("factors",), "must be a mapping of factors", shown(str(given)), _known(), lines)
-        ]
-    problems: list[Problem] = []
-    for name, values in given.items():
-        path = ("factors", str(name))
-        factor = registry().get(str(name))
-        if factor is None:
-            problems.append(
-                problem_at(path, "unknown factor" + meant(str(name), registry()), "", _known(), lines)
-            )
-        elif not isinstance(values, dict):
-            allowed = "a mapping such as {weight: 100}"
-            problems.append(
-                problem_at(path, "not the settings of a factor", shown(str(values)), allowed, lines)
-            )
-        else:
-            params, found = validated(factor.params, values, lines, path)
-            problems += found
-            factors |= {} if params is None else {factor.name: params}
-    return factors, problems
-
-
-def _read_profiles(given: object, lines: Lines) -> tuple[dict[str, Profile], list[Problem]]:
-    if not isinstance(given, dict):
-        allowed = "a mapping such as {night: {when: {hours: '20:00-06:00'}, weights: {size: 400}}}"
-        return {}, [problem_at(("profiles",), "not profiles", shown(str(given)), allowed, lines)]
-    profiles: dict[str, Profile] = {}
-    problems: list[Problem] = []
-    for name, values in given.items():
-        path = ("profiles", str(name))
-        if not PROFILE_NAME.fullmatch(str(name)) or name == BASE:
-            allowed = f"letters, digits, - and _, but not {BASE}"
-            problems.append(problem_at(path, "not a name for a profile", "", allowed, lines))
-        profile, found = validated(Profile, values, lines, path)
-        problems += [*found, *_unknown_weights(values, lines, path)]
-        profiles |= {} if profile is None else {str(name): profile}
-    return profiles, problems
-
-
-def _unknown_weights(values: object, lines: Lines, path: Path) -> Iterator[Problem]:
-    weights = values.get("weights") if isinstance(values, dict) else None
-    for name in weights if isinstance(weights, dict) else ():
-        if str(name) not in registry():
-            what = "unknown factor" + meant(str(name), registry())
-            yield problem_at((*path, "weights", str(name)), what, "", _known(), lines)
-
-
-def _yaml_problem(error: Exception, where: str) -> Problem:
-    mark = getattr(error, "problem_mark", None)
-    place = where if mark is None else f"{where}:{mark.line + 1}"
-    return Problem(place, f"not YAML: {getattr(error, 'problem', None) or error}")
-
-
-def _known() -> str:
-    return f"(known: {', '.join(sorted(registry()))})"

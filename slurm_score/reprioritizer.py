@@ -12,8 +12,8 @@ from slurm_score.advice import demand_by_type
 from slurm_score.audit import AuditTrail, CycleRecord, Outcome
 from slurm_score.brakes import Brakes
 from slurm_score.burst import Burst
+from slurm_score.contention import gpu_pressure
 from slurm_score.errors import ParseError, SlurmError, SlurmScoreError, SnapshotError, shown
-from slurm_score.inventory import gpu_pressure
 from slurm_score.model import Job, PastRun, Queue, SlurmConfig
 from slurm_score.pace import READS
 from slurm_score.plan import Plan, SiteFactorUpdate, plan_reset, plan_updates
@@ -24,6 +24,7 @@ from slurm_score.score import score_queue, with_offsets
 from slurm_score.slurm.gateway import Access, Gateway, UpdateFailure
 from slurm_score.snapshot import Snapshot, read_snapshot, write_snapshot
 from slurm_score.suitability import remarks, require_right_to_write, require_suitable
+from slurm_score.supply import releases_of, supply_of
 from slurm_score.zone import zone_of
 
 MAX_LOGGED = 20
@@ -109,6 +110,7 @@ class Reprioritizer:
         snapshot_path: Path,
         brakes: Brakes | None = None,
         audit: AuditTrail | None = None,
+        history: Path | None = None,
     ) -> None:
         self._gateway = gateway
         self._audit = audit
@@ -121,7 +123,7 @@ class Reprioritizer:
         self._past: dict[int, tuple[int, tuple[PastRun, ...]]] = {}
         self._remarked: tuple[SlurmConfig, tuple[str, ...]] | None = None
         self._accounting_missed = False
-        self._run_times = RunTimeKeeper(gateway)
+        self._run_times = RunTimeKeeper(gateway, history)
         self._recall()
 
     def cycle(self) -> CycleReport:
@@ -156,7 +158,7 @@ class Reprioritizer:
         with notes.timed("plan"):
             plan = plan_updates(queue, scores, policy, scrontab)
         demand = demand_by_type(queue, with_offsets(scores, queue, policy, plan.offsets))
-        snapshot = replace(snapshot, demand=demand, offsets=plan.offsets)
+        snapshot = replace(snapshot, demand=demand, supply=supply_of(queue), offsets=plan.offsets)
         burst = Burst(plan.updates[: self._brakes.most(len(plan.updates))] if writes else ())
         try:
             if writes:
@@ -206,17 +208,20 @@ class Reprioritizer:
             require_right_to_write(identity, cluster.config)
         self._remark(cluster.config, remarks(cluster.config, identity, policy))
         found = self._gateway.read_jobs()
+        self._brakes.note_rate(cluster.config, identity)
         self._brakes.note_reads(self._brakes.clock() - began_s)
-        if writes:
-            self._brakes.note_rate(cluster.config, identity)
         self._scrontab = self._scrontab.intersection(job.job_id for job in found)
+        self._run_times.refresh(cluster.time_s, policy.factors["remaining"].quantile)
         jobs = self._with_past_runs(found)
         told = policy.advice.time_limit and policy.mode is not Mode.OBSERVE
         return Snapshot(
             policy=policy,
             cluster=cluster,
             pressure=gpu_pressure(jobs, cluster),
-            run_times=self._run_times.current(cluster.time_s) if told else {},
+            releases=releases_of(jobs, cluster),
+            run_times=self._run_times.usual if told else {},
+            estimator=self._run_times.estimator,
+            predicted=self._run_times.predicted([job for job in jobs if job.pending], cluster),
             jobs=jobs,
         )
 
@@ -264,15 +269,19 @@ class Reprioritizer:
             log.info("would set JobId=%s SiteFactor=%d", update.update_id, update.value)
 
 
-def plan_of_reset(gateway: Gateway, partitions: Collection[str] = ()) -> Plan:
+def plan_of_reset(gateway: Gateway, brakes: Brakes, partitions: Collection[str] = ()) -> Plan:
     """Return the updates that put SiteFactors back to 0, of the jobs of some partitions where any are named.
+
+    The brakes are told how many of them slurmctld takes in a second.
 
     Raises:
         ParseError: there is no such partition.
         SlurmError: Slurm can't be read, or refuses us the right.
     """
     cluster = gateway.read_cluster()
-    require_right_to_write(gateway.read_identity(), cluster.config)
+    identity = gateway.read_identity()
+    require_right_to_write(identity, cluster.config)
+    brakes.note_rate(cluster.config, identity)
     unknown = sorted(set(partitions) - cluster.partitions.keys())
     if unknown:
         known = ", ".join(sorted(cluster.partitions))

@@ -1,10 +1,12 @@
 """The file through which the reprioritizer tells the service what the cluster looks like.
 
-Line 1 holds the policy, the cluster and what was worked out of the queue; then comes one line a node,
-which is all that scoring a new job needs, and one line a job. Short lines keep the service able to
-answer while it reads. The file is replaced as a whole: a reader sees the old one or the new one.
+Line 1 holds the policy, the cluster and what was worked out of the queue; then comes one line a node, one
+a user whose run times are known, which is all that scoring a new job needs, and one line a job. Short
+lines keep the service able to answer while it reads. The file is replaced as a whole: a reader sees the
+old one or the new one.
 """
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -15,35 +17,61 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from slurm_score.errors import PolicyError, SnapshotError
-from slurm_score.model import NO_OFFSETS, Cluster, Demand, Job, Node, Offsets, Queue, RunTimes
+from slurm_score.model import (
+    NO_OFFSETS,
+    Cluster,
+    Demand,
+    Job,
+    Node,
+    Offsets,
+    Predicted,
+    Queue,
+    Releases,
+    RunTimes,
+)
 from slurm_score.policy import Policy, load_policy
+from slurm_score.predict.estimator import Estimator, restore_estimator
 from slurm_score.profiles import NO_PROFILES, ProfileState
+from slurm_score.supply import TypeSupply
 from slurm_score.units import MINUTE_S
 
-FORMAT = 3
+FORMAT = 4
 FILE_MODE = 0o640
+MOST_USERS = 1000
+"""Whose run times the service is told of: those who ran something last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """What one cycle saw and by which policy.
 
-    `pressure` is inventory.gpu_pressure of its jobs, `demand` advice.demand_by_type of its scores,
-    `run_times` tells by user how long jobs run, `offsets` are those of its plan,
-    `profiles` what is remembered of the load. The policy has the weights that were in force.
+    `pressure` is contention.gpu_pressure of its jobs, `demand` advice.demand_by_type of its scores,
+    `supply` and `releases` are what there is of each GPU type and when more comes free (supply.py),
+    `run_times` tells by user how long jobs run, `estimator` predicts new ones, `offsets` are those of
+    its plan, `profiles` what is remembered of the load, `predicted` tells by job id how long its pending
+    jobs will run. The policy has the weights that were in force.
     """
 
     policy: Policy
     cluster: Cluster
     pressure: Mapping[str, float] = field(default_factory=dict)
     demand: Mapping[str, Demand] = field(default_factory=dict)
+    supply: tuple[TypeSupply, ...] = ()
+    releases: Releases = field(default_factory=dict)
     run_times: Mapping[str, RunTimes] = field(default_factory=dict)
+    estimator: Estimator = field(default_factory=Estimator)
     offsets: Offsets = NO_OFFSETS
     profiles: ProfileState = NO_PROFILES
     jobs: tuple[Job, ...] = ()
+    predicted: Mapping[int, Predicted] = field(default_factory=dict)
 
-    def queue(self, jobs: tuple[Job, ...] | None = None, now_s: float | None = None) -> Queue:
-        """Return a queue to score on this cluster: its own pending jobs, or the jobs given.
+    def queue(
+        self,
+        jobs: tuple[Job, ...] | None = None,
+        now_s: float | None = None,
+        predicted: Mapping[int, Predicted] | None = None,
+    ) -> Queue:
+        """Return a queue to score on this cluster: its own pending jobs, or those given with predictions.
 
         A later time has smaller offsets: the jobs that wait have gained meanwhile, and a new one
         must not stand above them for that.
@@ -55,7 +83,10 @@ class Snapshot:
             cluster=self.cluster,
             now_s=now,
             pressure=self.pressure,
+            releases=self.releases,
+            gpu_types=self.policy.gpu_table,
             offsets=self.offsets_at(now),
+            predicted=self.predicted if predicted is None else predicted,
         )
 
     def offsets_at(self, now_s: float) -> Offsets:
@@ -73,8 +104,11 @@ class _Header:
     policy: dict[str, Any]
     cluster: Cluster
     nodes: int
+    learned: int
     pressure: dict[str, float]
     demand: dict[str, Demand]
+    supply: tuple[TypeSupply, ...]
+    releases: dict[str, tuple[tuple[float, int], ...]]
     run_times: dict[str, RunTimes]
     offsets: Offsets
     profiles: ProfileState
@@ -83,7 +117,7 @@ class _Header:
 _CONFIG = ConfigDict(ser_json_inf_nan="constants")
 _HEADER = TypeAdapter(tuple[_Header], config=_CONFIG)
 _NODE = TypeAdapter(tuple[Node], config=_CONFIG)
-_JOB = TypeAdapter(tuple[Job], config=_CONFIG)
+_JOB = TypeAdapter(tuple[Job, Predicted | None], config=_CONFIG)
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
@@ -93,13 +127,17 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         SnapshotError: the file can't be written; the old one is still there.
     """
     nodes = snapshot.cluster.nodes
+    learned = snapshot.estimator.stored()[: MOST_USERS + 1]
     header = _Header(
         FORMAT,
         snapshot.policy.stored(),
         replace(snapshot.cluster, nodes=()),
         len(nodes),
+        len(learned),
         dict(snapshot.pressure),
         dict(snapshot.demand),
+        snapshot.supply,
+        dict(snapshot.releases),
         dict(snapshot.run_times),
         snapshot.offsets,
         snapshot.profiles,
@@ -107,7 +145,8 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     lines = [
         _HEADER.dump_json((header,)),
         *(_NODE.dump_json((node,)) for node in nodes),
-        *(_JOB.dump_json((job,)) for job in snapshot.jobs),
+        *(json.dumps(user).encode() for user in learned),
+        *(_JOB.dump_json((job, snapshot.predicted.get(job.job_id))) for job in snapshot.jobs),
     ]
     temporary = None
     try:
@@ -133,7 +172,8 @@ def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
         with path.open("rb") as file:
             header = _HEADER.validate_json(file.readline())[0]
             nodes = tuple(_NODE.validate_json(file.readline())[0] for _ in range(header.nodes))
-            jobs = tuple(_JOB.validate_json(line)[0] for line in file) if with_jobs else ()
+            learned = [json.loads(file.readline()) for _ in range(header.learned)]
+            told = [_JOB.validate_json(line) for line in file] if with_jobs else []
     except FileNotFoundError:
         raise SnapshotError(f"{path}: no snapshot yet; is the reprioritizer running?") from None
     except OSError as error:
@@ -155,8 +195,12 @@ def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
         cluster=replace(header.cluster, nodes=nodes),
         pressure=header.pressure,
         demand=header.demand,
+        supply=header.supply,
+        releases=header.releases,
         run_times=header.run_times,
+        estimator=restore_estimator(learned),
         offsets=header.offsets,
         profiles=header.profiles,
-        jobs=jobs,
+        jobs=tuple(job for job, _ in told),
+        predicted={job.job_id: one for job, one in told if one is not None},
     )

@@ -1,7 +1,10 @@
 """Whether SiteFactor can work on this Slurm, and what would count twice. Pure."""
 
+import math
+
 from slurm_score.errors import NotPermittedError, UnsuitableSlurmError
 from slurm_score.model import SlurmConfig
+from slurm_score.pace import updates_per_s
 from slurm_score.plan import GUARD_ROOM
 from slurm_score.policy import Mode, Policy
 from slurm_score.slurm.gateway import Identity
@@ -76,7 +79,7 @@ def remarks(config: SlurmConfig, identity: Identity, policy: Policy) -> tuple[st
 def remarks_by_matter(config: SlurmConfig, identity: Identity, policy: Policy) -> dict[str, str]:
     """Return the remarks, each under what it is about."""
     doubled = counted_twice(config, policy)
-    exempt = identity.user in {"root", config.slurm_user}
+    rate = updates_per_s(config, identity)
     twice = f"counted twice, by Slurm and by us (slurm_factors: {policy.slurm_factors})"
     found = {
         "weights": (f"{twice}: {', '.join(doubled)}", bool(doubled)),
@@ -93,9 +96,9 @@ def remarks_by_matter(config: SlurmConfig, identity: Identity, policy: Policy) -
             not config.backfill_continues,
         ),
         "rate limit": (
-            f"SlurmctldParameters has rl_enable: user {identity.user} gets about two updates a second; "
+            f"SlurmctldParameters has rl_enable: user {identity.user} gets {rate:g} requests a second; "
             f"{config.slurm_user} and root are exempt",
-            config.rate_limited and not exempt,
+            rate < math.inf,
         ),
         "backups": (
             f"backup controllers ({', '.join(config.controllers[1:])}): "

@@ -15,6 +15,7 @@ _SLURM = re.compile(r"(?:(?P<days>\d{1,9})-)?(?P<clock>\d{1,12}(?::\d{1,9}){0,2}
 _DURATION_FORMS = "20m, 2h30m, 1d12h, or as for sbatch --time: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S"
 _UNKNOWN_TIME = frozenset({"", "n/a", "none", "not_set", "unknown", "(null)", "invalid", "partition_limit"})
 _SUFFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+_MEM = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)([KMGTP]?)B?", re.ASCII | re.IGNORECASE)
 _COUNT = re.compile(r"(\d{1,18})([KMGTP]?)", re.ASCII | re.IGNORECASE)
 
 
@@ -83,6 +84,20 @@ def parse_count(text: str) -> int:
     if not match:
         raise ParseError("not a count", text, "a whole number, K, M, G, T or P may follow")
     return int(match[1]) * _SUFFIX[match[2].upper()]
+
+
+def parse_mem_mib(text: str) -> int:
+    """Return MiB, rounded up: `4000M`, `1.5T`, `512K`; a bare number is MiB.
+
+    Raises:
+        ParseError: not a number with one of those suffixes.
+
+    Source: slurm src/common/slurm_protocol_api.c, convert_num_unit.
+    """
+    match = _MEM.fullmatch(text.strip())
+    if not match:
+        raise ParseError("not an amount of memory", text, "a number, K, M, G, T or P may follow")
+    return math.ceil(float(match[1]) * _SUFFIX[match[2].upper() or "M"] / _SUFFIX["M"])
 
 
 def format_duration(seconds: float | None) -> str:

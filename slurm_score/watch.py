@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from slurm_score.errors import PolicyError, Problem, SlurmScoreError
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 
 T = TypeVar("T")
 Stamp = tuple[int, int, int]

@@ -14,6 +14,7 @@ The file is opened for each cycle and closed after it: one that an admin moved a
 readers (read.py), which may not write, find it whole.
 """
 
+from slurm_score.audit.contention import read_contention
 from slurm_score.audit.decisions import Decision, Outcome, decisions
 from slurm_score.audit.read import StoredCycle, StoredDecision, read_cycles, read_history
 from slurm_score.audit.trail import AuditTrail, CycleRecord
@@ -26,6 +27,7 @@ __all__ = [
     "StoredCycle",
     "StoredDecision",
     "decisions",
+    "read_contention",
     "read_cycles",
     "read_history",
 ]

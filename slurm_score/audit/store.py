@@ -8,11 +8,22 @@ from pathlib import Path
 
 from slurm_score.errors import AuditError
 
-VERSION = 1
+VERSION = 2
+CONTENTION_SINCE = 2
 APPLICATION_ID = 0x736C7363  # "slsc"
 FILE_MODE = 0o640
 BUSY_S = 1.0
 
+CONTENTION_TABLES = (
+    """CREATE TABLE hour (
+        hour INTEGER PRIMARY KEY, cycles INTEGER NOT NULL, entries INTEGER NOT NULL,
+        limit_s REAL NOT NULL, unlimited INTEGER NOT NULL
+    )""",
+    """CREATE TABLE contention (
+        hour INTEGER NOT NULL, type TEXT NOT NULL, pressure REAL NOT NULL, unusable INTEGER NOT NULL,
+        PRIMARY KEY (hour, type)
+    ) WITHOUT ROWID""",
+)
 TABLES = (
     """CREATE TABLE policy (
         hash TEXT PRIMARY KEY, stored TEXT NOT NULL
@@ -33,8 +44,11 @@ TABLES = (
     ) WITHOUT ROWID""",
     "CREATE INDEX decision_of_job ON decision (array_id, job_id)",
     "CREATE INDEX decision_of_task ON decision (job_id) WHERE job_id <> array_id",
+    *CONTENTION_TABLES,
 )
-"""Schema 1. `weights` are by factor, as JSON, in the order of the numbers of `parts`, a JSON list."""
+"""Schema 2. `weights` are by factor, as JSON, in the order of the numbers of `parts`, a JSON list."""
+MIGRATIONS = {1: CONTENTION_TABLES}
+"""What makes a file of one schema one of the next; cycles and decisions are read in each of them."""
 
 _MOVE_AWAY = "move it away with its -wal and -shm, and a new one is made"
 _RIGHTS = "its folder and the file must be there and open to the user who runs this"
@@ -134,6 +148,16 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute(table)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
+    elif pragma(connection, "user_version") < VERSION:
+        _migrate(connection)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    with transaction(connection):
+        for version in range(pragma(connection, "user_version"), VERSION):
+            for statement in MIGRATIONS[version]:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
@@ -163,7 +187,7 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
     if pragma(connection, "application_id") != APPLICATION_ID:
         raise AuditError(f"{path}: a database, but not an audit of slurm-score; name another file")
     version = pragma(connection, "user_version")
-    if version != VERSION:
+    if version not in {*MIGRATIONS, VERSION}:
         raise AuditError(
             f"{path}: an audit of another release, got schema {version}; this one reads and writes "
             f"schema {VERSION}: {_MOVE_AWAY}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from slurm_score.audit.contention import note_contention
 from slurm_score.audit.decisions import Decision, Outcome, array_id, decisions, last_whys, text
 from slurm_score.audit.store import pragma, transaction, writing
 from slurm_score.errors import AuditError
@@ -79,6 +80,8 @@ class AuditTrail:
                 cycle_id = _insert_cycle(connection, cycle)
                 _insert_policy(connection, cycle)
                 _insert_decisions(connection, cycle_id, news)
+                if cycle.outcome is not None:
+                    note_contention(connection, cycle.outcome.queue)
                 _prune(connection, now - self._keep_s, PRUNED_ROWS + 2 * len(news))
             _shrink(connection)
         if cycle.outcome is not None:

@@ -17,13 +17,16 @@ from slurm_score import __version__
 from slurm_score.errors import PolicyError, SlurmScoreError
 
 SUBCOMMANDS = {
+    "advise": "advise",
     "check": "check",
     "cycles": "cycles",
     "demo": "demo",
     "explain": "explain",
+    "gpus": "gpus",
     "history": "history",
     "install-hook": "install_hook",
     "parse": "parse",
+    "predict": "predict",
     "policy": "policy",
     "reprioritize": "reprioritize",
     "reset": "reset",
@@ -58,6 +61,9 @@ snapshot_option = _path_option(
 )
 audit_option = _path_option(
     "audit", "audit", "/var/lib/slurm-score/audit.sqlite", "The SQLite file of what was decided and why."
+)
+history_option = _path_option(
+    "history", "history", "/var/lib/slurm-score/history.sqlite", "The SQLite file of the runs that ended."
 )
 socket_option = _path_option(
     "socket", "socket_path", "/run/slurm-score/slurm-score.sock", "The unix socket for reports."

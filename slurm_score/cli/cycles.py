@@ -11,8 +11,8 @@ import click
 
 from slurm_score.audit import StoredCycle, read_cycles
 from slurm_score.cli import audit_option
+from slurm_score.cli.durations import DurationType
 from slurm_score.cli.history import local_time
-from slurm_score.cli.reprioritize import DurationType
 from slurm_score.report.table import format_table
 
 SHOWN = 20

@@ -1,4 +1,4 @@
-"""slurm-score history: what was decided about one job, and why."""
+"""slurm-score history: what was decided about one job, and why; `import` fills the history of runs."""
 
 import json
 import time
@@ -10,6 +10,7 @@ import click
 
 from slurm_score.audit import StoredDecision, read_history
 from slurm_score.cli import audit_option
+from slurm_score.cli.history_import import import_history
 from slurm_score.errors import AuditError, ParseError
 from slurm_score.factors import registry
 from slurm_score.jobid import JobId, parse_job_id
@@ -29,11 +30,37 @@ class JobIdType(click.ParamType[JobId]):
             self.fail(str(error), param, ctx)
 
 
-@click.command("history")
+class JobOrCommand(click.Group):
+    """A group whose first word is a subcommand, or else the job id of `decisions`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the subcommand that is named, `decisions` for anything else."""
+        if args and args[0] not in self.commands:
+            args = ["decisions", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let options of `decisions` stand before the job id too."""
+        if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
+            args = ["decisions", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("history", cls=JobOrCommand)
+def command() -> None:
+    """Show what was decided about a job: history JOB_ID. Or keep what ended runs tell: history import."""
+
+
+command.add_command(import_history)
+
+
+@command.command("decisions")
 @click.argument("job_id", type=JobIdType())
 @audit_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the policies included.")
-def command(job_id: JobId, audit: Path, as_json: bool) -> None:
+def decisions(job_id: JobId, audit: Path, as_json: bool) -> None:
     """Show what was decided about job JOB_ID, one line a decision, oldest first.
 
     An array is found by its number, with its tasks; a task by 12_3. CHANGE is the SiteFactor that Slurm

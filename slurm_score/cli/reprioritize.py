@@ -11,9 +11,16 @@ import click
 
 from slurm_score.audit import AuditTrail
 from slurm_score.brakes import Brakes
-from slurm_score.cli import audit_option, kill_switch_option, policy_option, snapshot_option
+from slurm_score.cli import (
+    audit_option,
+    history_option,
+    kill_switch_option,
+    policy_option,
+    snapshot_option,
+)
+from slurm_score.cli.durations import DurationType
 from slurm_score.duty import Duty
-from slurm_score.errors import LockedError, ParseError
+from slurm_score.errors import LockedError
 from slurm_score.lock import FileLock
 from slurm_score.loop import Loop
 from slurm_score.policy import Mode
@@ -23,23 +30,9 @@ from slurm_score.slurm.commands import CommandGateway
 from slurm_score.slurm.gateway import Gateway
 from slurm_score.slurm.pyslurm_gateway import PyslurmGateway, available
 from slurm_score.suitability import require_right_to_write
-from slurm_score.units import parse_duration
 from slurm_score.watch import Watched, read_policy
 
 log = logging.getLogger(__name__)
-
-
-class DurationType(click.ParamType[float]):
-    """A duration such as 60s or 5m, as seconds."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return seconds."""
-        try:
-            return value if isinstance(value, float) else parse_duration(str(value))
-        except ParseError as error:
-            self.fail(str(error), param, ctx)
 
 
 def open_gateway(name: str) -> Gateway:
@@ -58,6 +51,7 @@ def open_gateway(name: str) -> Gateway:
 @policy_option
 @snapshot_option
 @audit_option
+@history_option
 @click.option(
     "--gateway",
     type=click.Choice(["commands", "pyslurm"]),
@@ -80,6 +74,7 @@ def command(
     policy: Path,
     snapshot: Path,
     audit: Path,
+    history: Path,
     gateway: str,
     once: bool,
     every: float,
@@ -107,7 +102,7 @@ def command(
     )
     door, host = open_gateway(gateway), socket.gethostname()
     loop = Loop(
-        Reprioritizer(door, watched.current, snapshot, brakes, AuditTrail(audit)).cycle,
+        Reprioritizer(door, watched.current, snapshot, brakes, AuditTrail(audit), history).cycle,
         brakes,
         # a cycle by hand is no instance that stays: it only waits its turn
         Duty(door, None if once else _lock(snapshot, "instance.lock", host), host),

@@ -43,9 +43,10 @@ def put_back(gateway: Gateway, partitions: Collection[str], stop: threading.Even
     Raises:
         SlurmScoreError: it could not be done, or not whole; what was done is printed before.
     """
-    plan = plan_of_reset(gateway, partitions)
+    brakes = Brakes(deadline_s=math.inf, stop=stop)
+    plan = plan_of_reset(gateway, brakes, partitions)
     with _progress(len(plan.updates)) as tell:
-        burst = reset(gateway, plan, Brakes(deadline_s=math.inf, stop=stop), tell)
+        burst = reset(gateway, plan, brakes, tell)
     click.echo(summary(plan, burst))
     if burst.left:
         raise SlurmError(f"{burst.halted}: {burst.left} updates were not sent; run it again for the rest")

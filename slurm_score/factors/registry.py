@@ -63,7 +63,8 @@ class Factor(Generic[P]):
     """One factor of the score.
 
     `compute` works on a whole queue at once; `describe` says in words how one job came by its value;
-    `neutral` stands for it where what it reads isn't known. Columns stand in order of `position`.
+    `detail` tells every sub-term of one job, where `compute` leaves some out; `neutral` stands for
+    the factor where what it reads isn't known. Columns stand in order of `position`.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Factor(Generic[P]):
     params: type[P]
     compute: Callable[[Queue, P], Term]
     describe: Callable[[Queue, P, int], str]
+    detail: Callable[[Queue, P, int], Mapping[str, float]] | None = None
     neutral: float = 0.0
 
 

@@ -1,6 +1,7 @@
 """How long a job still has to run: the shorter, the higher."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, TypeVar
@@ -11,18 +12,24 @@ from pydantic import Field
 from slurm_score.columns import Bools, Ints, columns_of
 from slurm_score.factors.registry import Duration, Factor, FactorParams, Term, Weight
 from slurm_score.hints import Hints
-from slurm_score.model import Floats, Partition, Queue
+from slurm_score.model import Cluster, Floats, Job, Partition, Queue
 from slurm_score.units import MINUTE_S, format_duration
 
 Left = TypeVar("Left", float, Floats)
 
 
 class RemainingParams(FactorParams):
-    """`half_at` is the remaining time that gives one half; `unknown` is the value without any estimate."""
+    """How a remaining time becomes a value, and which one is taken.
+
+    `half_at` is the remaining time that gives one half; `unknown` is the value without any estimate.
+    `quantile` is the share of jobs that shall end within their predicted time: predictions that are
+    too short harm the order more than those that are too long.
+    """
 
     weight: Weight = 450
     half_at: Duration = 30.0 * MINUTE_S
     unknown: Annotated[float, Field(ge=0, le=1)] = 0.5
+    quantile: Annotated[float, Field(ge=0.5, le=0.9)] = 0.6
 
 
 def value(left_s: Left, half_at_s: float) -> Left:
@@ -42,6 +49,7 @@ class Source(IntEnum):
     EST = 6
     EST_PROGRESS = 7
     PROGRESS = 8
+    PREDICTED = 9
 
 
 _WORDS = {
@@ -72,9 +80,9 @@ class Remaining:
 def remaining(queue: Queue) -> Remaining:
     """Return the time that each job still has to run.
 
-    The user's hints come first, never above the time limit: `left=`, else `est=`, less the share
-    that `progress=` says is done; then the limit, less that share; then the partition's default or
-    maximum.
+    What earlier runs tell comes first; the hints are in it, as far as past ones came true. Without it
+    the user's hints, never above the time limit: `left=`, else `est=`, less the share that `progress=`
+    says is done; then the limit, less that share; then the partition's default or maximum.
     """
     found: Remaining | None = queue.memo.get("remaining")
     if found is None:
@@ -84,22 +92,38 @@ def remaining(queue: Queue) -> Remaining:
 
 def _remaining(queue: Queue) -> Remaining:
     columns = columns_of(queue)
-    ceilings = [_partitions_s(names, queue) for names in columns.partitions.values]
+    ceilings = [_partitions_s(names, queue.cluster) for names in columns.partitions.values]
     unset = np.isnan(columns.limit_s)
     codes = columns.partitions.codes
     limit = np.where(unset, np.array([s for s, _ in ceilings], np.float64)[codes], columns.limit_s)
     source = np.where(unset, np.array([word for _, word in ceilings], np.int64)[codes], int(Source.LIMIT))
     seconds, limit_source, capped = limit.copy(), source.copy(), np.zeros(len(queue), np.bool_)
     for i in columns.hinted:
-        hint, said = _hint_s(queue.jobs[i].hints, limit[i])
+        hint, said = claimed_s(queue.jobs[i].hints, limit[i])
         if said:
             capped[i] = hint > limit[i]
             seconds[i], source[i] = (limit[i] if capped[i] else hint), said
+    if queue.predicted:
+        found = [queue.predicted.get(job.job_id) for job in queue.jobs]
+        told = np.array([one is not None for one in found], np.bool_)
+        predicted = np.array([math.nan if one is None else one.seconds for one in found], np.float64)
+        seconds, source = np.where(told, predicted, seconds), np.where(told, int(Source.PREDICTED), source)
+        capped = np.where(told, predicted > limit, capped)
+        seconds = np.where(told & capped, limit, seconds)
     return Remaining(seconds, limit_source, source, capped)
 
 
-def _hint_s(hints: Hints, limit_s: float) -> tuple[float, Source]:
-    """What the user says, and by which hints."""
+def limits_s(jobs: Sequence[Job], cluster: Cluster) -> list[float]:
+    """Return the time limit that holds for each job in s; infinite where nothing tells of one."""
+    known: dict[tuple[str, ...], float] = {}
+    for names in {job.partitions for job in jobs if job.time_limit_s is None}:
+        seconds, _ = _partitions_s(names, cluster)
+        known[names] = math.inf if math.isnan(seconds) else seconds
+    return [known[job.partitions] if job.time_limit_s is None else job.time_limit_s for job in jobs]
+
+
+def claimed_s(hints: Hints, limit_s: float) -> tuple[float, Source]:
+    """Return what the user's hints say, in s, and which of them; NaN and NOTHING where they don't."""
     undone = 1.0 - (hints.progress or 0.0)
     if hints.left_s is not None:
         return hints.left_s, Source.LEFT
@@ -123,14 +147,18 @@ def describe(queue: Queue, params: RemainingParams, i: int) -> str:
     if math.isnan(seconds):
         return f"nothing tells how long it runs: counted as {params.unknown:g}"
     limit, source = _WORDS.get(Source(times.limit_source[i]), ""), Source(times.source[i])
+    predicted = queue.predicted.get(queue.jobs[i].job_id)
+    if source is Source.PREDICTED and predicted is not None:
+        words = f"predicted: {predicted.source}{f', capped by the {limit}' if times.capped[i] else ''}"
+        return f"{format_duration(seconds)} to run, {words}; one half at {format_duration(params.half_at)}"
     words = f"{limit} and hint progress=" if source is Source.PROGRESS else _WORDS[source]
     words += f" capped by the {limit}" if times.capped[i] else ""
     return f"{format_duration(seconds)} to run by its {words}; one half at {format_duration(params.half_at)}"
 
 
-def _partitions_s(names: tuple[str, ...], queue: Queue) -> tuple[float, Source]:
+def _partitions_s(names: tuple[str, ...], cluster: Cluster) -> tuple[float, Source]:
     """The most that a job without a limit of its own may run in one of these partitions."""
-    known = [p for name in names if (p := queue.cluster.partitions.get(name)) is not None]
+    known = [p for name in names if (p := cluster.partitions.get(name)) is not None]
     return max((_partition_s(partition) for partition in known), default=(math.nan, Source.NOTHING))
 
 

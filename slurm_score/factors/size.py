@@ -7,7 +7,7 @@ from numpy import minimum
 
 from slurm_score.columns import columns_of
 from slurm_score.factors.registry import Factor, FactorParams, Term, Weight
-from slurm_score.inventory import supply
+from slurm_score.inventory import inventory_of
 from slurm_score.model import Floats, Job, Queue
 
 Count = TypeVar("Count", float, Floats)
@@ -34,15 +34,26 @@ def capacity(partitions: tuple[str, ...], unit: str, queue: Queue) -> int:
     """Return the GPUs or CPUs of the largest of the partitions, broken nodes included."""
     cluster = queue.cluster
     if unit == "GPUs":
-        return max((sum(supply((p,), cluster).present.values()) for p in partitions), default=0)
+        return max((_gpus_of(p, queue) for p in partitions), default=0)
     return max((cluster.partitions[p].cpus for p in partitions if p in cluster.partitions), default=0)
+
+
+def _gpus_of(partition: str, queue: Queue) -> int:
+    nodes = inventory_of(queue.cluster)
+    mine = nodes.partitions.get(partition)
+    return 0 if mine is None else int(nodes.total[nodes.kinds[0]][:, mine].sum())
 
 
 def compute(queue: Queue, params: SizeParams) -> Term:  # noqa: ARG001 - the shape of every factor
     """Return asked / capacity, at most 1; 0 where the capacity isn't known."""
     columns = columns_of(queue)
-    wanted = np.where(columns.gpus > 0, columns.gpus, columns.cpus)
-    total = columns.requests.map(lambda key: capacity(key[1], "GPUs" if key[0].total else "CPUs", queue))
+    on_gpus, of = columns.gpus > 0, columns.partitions
+    wanted = np.where(on_gpus, columns.gpus, columns.cpus)
+    total = np.where(
+        on_gpus,
+        of.map(lambda names: capacity(names, "GPUs", queue)),
+        of.map(lambda names: capacity(names, "CPUs", queue)),
+    )
     known = total > 0
     return Term(np.where(known, value(wanted, np.where(known, total, 1.0)), 0.0))
 

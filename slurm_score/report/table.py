@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 WIDEST = 10_000
-LEFT = frozenset({"JOBID", "PARTITION", "USER", "NAME", "CHANGE", "ORDER", "WHY", "TROUBLE", "MODE"})
+LEFT = frozenset({"JOBID", "PARTITION", "USER", "NAME", "CHANGE", "ORDER", "WHY", "TROUBLE", "MODE", "TYPE"})
 
 
 def format_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -15,8 +15,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from slurm_score import __version__
-from slurm_score.errors import SlurmScoreError
+from slurm_score.errors import SlurmScoreError, SnapshotError
 from slurm_score.service import reports
+from slurm_score.service.handlers import list_gpus
 from slurm_score.service.state import MAX_REPORTS, State
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ def readers_app(state: State) -> Starlette:
     routes = [
         Route("/v1/jobs", jobs),
         Route("/v1/jobs/{job_id}", job),
+        Route("/v1/gpus", gpus),
         Route("/healthz", healthz),
         Route("/metrics", metrics),
     ]
@@ -53,6 +55,11 @@ async def job(request: Request) -> Response:
     return JSONResponse(told)
 
 
+async def gpus(request: Request) -> Response:
+    """Answer with what there is of each GPU type in each partition, and who wants it."""
+    return JSONResponse(list_gpus(_state(request).snapshot.latest()))
+
+
 async def healthz(request: Request) -> Response:
     """Answer with mode, policy, snapshot and hook; always 200 while the service runs."""
     state = _state(request)
@@ -75,11 +82,28 @@ async def metrics(request: Request) -> Response:
     """Answer in Prometheus' text format."""
     state = _state(request)
     policy, age, numbers = state.policy.latest(), state.age_s(), state.metrics
+    numbers.count()
     numbers.age.set(float("nan") if age is None else age)
     numbers.hook.set(float("nan") if state.hook.last_s is None else state.hook.last_s)
+    _show_gpus(state)
     numbers.policy.clear()
     numbers.policy.labels(policy.hash, str(policy.mode)).set(1)
     return Response(generate_latest(numbers.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _show_gpus(state: State) -> None:
+    """Set the gauges of GPUs to what the last snapshot tells; none without one."""
+    gauge = state.metrics.gpus
+    gauge.clear()
+    try:
+        told = list_gpus(state.snapshot.latest())["gpus"]
+    except SnapshotError:
+        return
+    for row in told:
+        nodes, each = row["block"]
+        for what in ("total", "used", "free", "broken", "largest", "asked", "flexible"):
+            gauge.labels(row["partition"], row["gpu_type"], what).set(row[what])
+        gauge.labels(row["partition"], row["gpu_type"], "block").set(nodes * each)
 
 
 async def _report(state: State, make: Callable[..., T], *arguments: str) -> T:

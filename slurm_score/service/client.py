@@ -43,6 +43,10 @@ class ServiceClient:
         """
         return self._ask("GET", f"/v1/jobs/{quote(job_id, safe='')}")
 
+    def gpus(self) -> dict[str, Any]:
+        """Return what there is of each GPU type in each partition, and who wants it."""
+        return self._ask("GET", "/v1/gpus")
+
     def health(self) -> dict[str, Any]:
         """Return mode, policy, snapshot and hook as the service sees them."""
         return self._ask("GET", "/healthz")

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +13,7 @@ from slurm_score.advice import advise
 from slurm_score.errors import ParseError
 from slurm_score.explain import blocker, explain_job
 from slurm_score.factors import registry
-from slurm_score.gres import NO_GPUS, GpuRequest, cpus_for_gpus, gpu_request
+from slurm_score.gres import GresRequest, for_each_gpu, gres_request
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import has_task
 from slurm_score.model import NO_OFFSETS, Cluster, Job, Offsets, Queue
@@ -25,10 +26,8 @@ from slurm_score.units import MINUTE_S
 Text = Annotated[str, Field(max_length=8192)]
 Number = Annotated[int, Field(ge=0, le=2**63)]
 
-MAX_MEMO = 10_000
-"""Different requests whose scores are remembered, for one snapshot."""
-
 MAX_DIGITS = 10
+MAX_MEM_MIB = 2**53
 
 
 class ScoreRequest(BaseModel):
@@ -44,6 +43,7 @@ class ScoreRequest(BaseModel):
     partition: Text | None = None
     time_limit_min: Number | Literal["UNLIMITED"] | None = None
     min_nodes: Number | None = None
+    max_nodes: Number | None = None
     num_tasks: Number | None = None
     ntasks_per_node: Number | None = None
     cpus_per_task: Number | None = None
@@ -53,6 +53,14 @@ class ScoreRequest(BaseModel):
     tres_per_socket: Text | None = None
     tres_per_task: Text | None = None
     cpus_per_tres: Text | None = None
+    mem_per_node_mib: Number | None = None
+    mem_per_cpu_mib: Number | None = None
+    mem_per_tres: Text | None = None
+    features: Text | None = None
+    prefer: Text | None = None
+    req_nodes: Text | None = None
+    exc_nodes: Text | None = None
+    reservation: Text | None = None
     comment: Text | None = None
     priority: Number | None = None
 
@@ -81,40 +89,54 @@ class Scored:
     scores: Scores
 
 
-def score_new_job(request: ScoreRequest, snapshot: Snapshot, policy: Policy, now_s: float) -> ScoreAnswer:
-    """Return the answer to the hook for one new job.
+class NewJob:
+    """A submission before one snapshot: scored once, answered at any time.
 
-    A job that is submitted held, or with a priority of its own, is left alone; a snapshot older
-    than the policy allows gives the neutral answer.
+    Nothing has been waited for yet, so the score depends on request, snapshot and policy alone; of the
+    time depend the offset in its SiteFactor, and whether the snapshot is too old to score by. A job that
+    is submitted held, or with a priority of its own, is left alone.
     """
-    age = now_s - snapshot.cluster.time_s
-    if age > policy.max_snapshot_age:
-        offsets = snapshot.offsets_at(now_s)
-        return neutral_answer(f"the snapshot is {age:.0f} s old", policy, request, offsets)
-    if request.priority is not None:
-        return neutral_answer("", policy, request)
-    job = job_from_request(request, snapshot.cluster)
-    if snapshot.policy.hash == policy.hash:
-        policy = snapshot.policy  # the same, with the weights in force
-    site = site_of(_score_of(job, snapshot, policy), policy, snapshot.offsets_at(now_s))
-    told = policy.mode is not Mode.OBSERVE
-    lines = advise(job, site, policy, snapshot.cluster, snapshot.demand, snapshot.run_times) if told else ()
-    return _answer(site, policy, lines)
 
+    def __init__(self, request: ScoreRequest, snapshot: Snapshot, policy: Policy) -> None:
+        self.request = request
+        self._snapshot = snapshot
+        # Where both are the same, the snapshot's has the weights in force.
+        self._policy = snapshot.policy if snapshot.policy.hash == policy.hash else policy
+        self._answers: tuple[int, ScoreAnswer] | None = None
 
-def _score_of(job: Job, snapshot: Snapshot, policy: Policy) -> float:
-    """The score of a new job, as of the snapshot's time, worked out once for all that ask for the same.
+    def answer_at(self, now_s: float) -> ScoreAnswer:
+        """Return the answer to the hook; one and the same object as long as it doesn't change."""
+        snapshot, policy = self._snapshot, self._policy
+        age = now_s - snapshot.cluster.time_s
+        if age > policy.max_snapshot_age:
+            offsets = snapshot.offsets_at(now_s)
+            return neutral_answer(f"the snapshot is {age:.0f} s old", policy, self.request, offsets)
+        if self.request.priority is not None:
+            return self._left_alone
+        site = site_of(self._score, policy, snapshot.offsets_at(now_s))
+        if self._answers is None or self._answers[0] != site:
+            self._answers = site, _answer(site, policy, self._advice(site))
+        return self._answers[1]
 
-    Nothing has been waited for yet, so the score depends on the snapshot and the request alone.
-    """
-    memo: dict[tuple[str, Job], float] = snapshot.cluster.memo.setdefault("first scores", {})
-    key = (policy.hash, job)
-    found = memo.get(key)
-    if found is None:
-        if len(memo) >= MAX_MEMO:
-            memo.clear()
-        found = memo[key] = float(score_queue(snapshot.queue((job,)), policy).score[0])
-    return found
+    @cached_property
+    def _left_alone(self) -> ScoreAnswer:
+        return neutral_answer("", self._policy, self.request)
+
+    @cached_property
+    def _job(self) -> Job:
+        return job_from_request(self.request, self._snapshot.cluster)
+
+    @cached_property
+    def _score(self) -> float:
+        snapshot, jobs = self._snapshot, (self._job,)
+        predicted = snapshot.estimator.predict_jobs(jobs, snapshot.cluster, {})
+        return float(score_queue(snapshot.queue(jobs, predicted=predicted), self._policy).score[0])
+
+    def _advice(self, site: int) -> tuple[str, ...]:
+        seen, policy = self._snapshot, self._policy
+        if policy.mode is Mode.OBSERVE:
+            return ()
+        return advise(self._job, site, policy, seen.cluster, seen.demand, seen.run_times)
 
 
 def neutral_answer(
@@ -140,7 +162,12 @@ def job_from_request(request: ScoreRequest, cluster: Cluster) -> Job:
     """Return the job that a request describes, as it will stand in the queue, submitted just now."""
     partition = request.partition or cluster.default_partition
     tasks = request.num_tasks or (request.ntasks_per_node or 1) * (request.min_nodes or 1)
-    gpus = _gpus(request, tasks)
+    asked, nodes = _gres(request, tasks), request.min_nodes or 1
+    cpus = max(
+        request.min_cpus or 1,
+        tasks * (request.cpus_per_task or 1),
+        for_each_gpu(request.cpus_per_tres or "", asked.gpus.total) if asked.gpus.total else 0,
+    )
     return Job(
         job_id=0,
         label="new",
@@ -151,13 +178,18 @@ def job_from_request(request: ScoreRequest, cluster: Cluster) -> Job:
         submit_s=int(cluster.time_s),
         eligible_s=int(cluster.time_s),
         time_limit_s=_limit_s(request.time_limit_min),
-        nodes=request.min_nodes or 1,
-        cpus=max(
-            request.min_cpus or 1,
-            tasks * (request.cpus_per_task or 1),
-            cpus_for_gpus(request.cpus_per_tres or "", gpus.total) if gpus.total else 0,
-        ),
-        gpus=gpus,
+        nodes=nodes,
+        max_nodes=request.max_nodes or 0,
+        cpus=cpus,
+        mem_mib=_mem_mib(request, nodes, cpus, asked.gpus.total),
+        gpus=asked.gpus,
+        slices=asked.slices,
+        shards=asked.shards,
+        features=request.features or "",
+        prefer=request.prefer or "",
+        req_nodes=request.req_nodes or "",
+        exc_nodes=request.exc_nodes or "",
+        reservation=request.reservation or "",
         hints=parse_hints(request.comment or ""),
     )
 
@@ -180,6 +212,16 @@ def list_jobs(scored: Scored) -> dict[str, Any]:
         "weights": dict(zip(scores.names, scores.weights, strict=True)),
         "jobs": [_row(queue, scores, i) for i in order],
     }
+
+
+def list_gpus(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what slurm-score gpus prints of each type in each partition, `contention` null for infinite."""
+    rows = []
+    for found in snapshot.supply:
+        pressure = snapshot.pressure.get(found.gpu_type, 0.0)
+        unusable = math.isinf(pressure) or found.broken == found.total
+        rows.append(asdict(found) | {"contention": None if unusable else pressure})
+    return {"time_s": snapshot.cluster.time_s, "gpus": rows}
 
 
 def find_job(scored: Scored, job_id: str) -> int | None:
@@ -256,9 +298,16 @@ def _limit_s(minutes: int | str | None) -> float | None:
     return math.inf if isinstance(minutes, str) else minutes * MINUTE_S
 
 
-def _gpus(request: ScoreRequest, tasks: int) -> GpuRequest:
+def _mem_mib(request: ScoreRequest, nodes: int, cpus: int, gpus: int) -> int:
+    """The memory that is asked for on all nodes together; a partition's default isn't known here."""
+    of_gpus = for_each_gpu(request.mem_per_tres or "", gpus) if gpus else 0
+    of_cpus = (request.mem_per_cpu_mib or 0) * cpus
+    return min(MAX_MEM_MIB, (request.mem_per_node_mib or 0) * nodes or of_cpus or of_gpus)
+
+
+def _gres(request: ScoreRequest, tasks: int) -> GresRequest:
     try:
-        return gpu_request(
+        return gres_request(
             per_job=request.tres_per_job or "",
             per_node=request.tres_per_node or "",
             per_socket=request.tres_per_socket or "",
@@ -267,4 +316,4 @@ def _gpus(request: ScoreRequest, tasks: int) -> GpuRequest:
             tasks=tasks,
         )
     except ParseError:
-        return NO_GPUS  # Slurm itself will refuse what can't be read
+        return GresRequest()  # Slurm itself will refuse what can't be read

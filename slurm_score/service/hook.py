@@ -1,101 +1,128 @@
-"""What listens on the hook's socket: `POST /v1/score` as a bare ASGI application.
+"""What the hook is answered: the body of a request in, status and body of the reply out.
 
-slurmctld waits for it under its locks, and between two submissions a processor forgets what it ran: the
-less there is to run, the sooner the answer. A framework's router, request and response cost as much as
-the scoring itself.
+slurmctld waits for it under its locks, and between two submissions a processor forgets what it ran: the less
+there is to run, the sooner the answer. So what was asked and answered before is looked up, by the very bytes
+of the question, for as long as snapshot and policy stay the same.
 """
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+import time
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from slurm_score.errors import SnapshotError
-from slurm_score.service import handlers
-from slurm_score.service.handlers import ScoreAnswer, ScoreRequest
+from slurm_score.policy import Policy
+from slurm_score.service.handlers import NewJob, ScoreAnswer, ScoreRequest, neutral_answer
 from slurm_score.service.state import State
+from slurm_score.snapshot import Snapshot
 
 MAX_BODY = 64 * 1024
-PATH = "/v1/score"
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+MAX_KNOWN, MAX_KNOWN_BODY = 4096, 2048
+"""So many questions are remembered, and none that is longer: the memory has a bound whatever users write."""
 
 
-class HookApp:
-    """Answers the hook: 200 with a score or a neutral answer, 413 or 422 for a request that can't be read.
+class Reply(NamedTuple):
+    """A status and the whole HTTP message, as it goes over a connection that is kept."""
 
-    A fault of ours is raised: the server logs it and answers 500.
-    """
+    status: int
+    message: bytes
+
+
+class Known:
+    """A question that was asked before: its job, the last answer, and that one encoded."""
+
+    __slots__ = ("answer", "job", "outcome", "reply")
+
+    def __init__(self, job: NewJob) -> None:
+        self.job = job
+        self.answer: ScoreAnswer | None = None
+        self.reply, self.outcome = Reply(0, b""), ""
+
+    def tell(self, now_s: float) -> tuple[Reply, str]:
+        """Return reply and outcome."""
+        answer = self.job.answer_at(now_s)
+        if answer is not self.answer:
+            self.reply, self.outcome = _told(answer)
+            self.answer = answer
+        return self.reply, self.outcome
+
+
+class Hook:
+    """Answers the hook: 200 with a score or a neutral answer, 413 or 422 for a request that can't be read."""
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._note = state.metrics.note
+        self._policy: Policy | None = None
+        self._snapshot: Snapshot | None = None
+        self.known: dict[bytes, Known] = {}  # by the bytes that were asked
+        self._by_request: dict[ScoreRequest, Known] = {}
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request.
-
-        Source: the ASGI specification 3.0, HTTP connection scope.
-        """
-        body = await _body(receive)
-        if body is None:
-            return  # nobody waits any more
-        if scope["path"] != PATH:
-            status, told = HTTPStatus.NOT_FOUND, {"error": "Not Found"}
-        elif scope["method"] != "POST":
-            status, told = HTTPStatus.METHOD_NOT_ALLOWED, {"error": "Method Not Allowed"}
-        else:
-            self._see(scope["headers"])
-            with self._state.metrics.seconds.time():
-                status, told = self._answer(body)
-        answer = json.dumps(told, allow_nan=False).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
-        await send({"type": "http.response.start", "status": int(status), "headers": headers})
-        await send({"type": "http.response.body", "body": answer})
-
-    def _answer(self, body: bytes) -> tuple[HTTPStatus, dict[str, Any]]:
-        outcomes = self._state.metrics.answers
-        if len(body) > MAX_BODY:
-            outcomes.labels("too_large").inc()
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"request larger than {MAX_BODY} bytes"}
-        try:
-            asked = ScoreRequest.model_validate_json(body)
-        except ValidationError as error:
-            outcomes.labels("invalid").inc()
-            return HTTPStatus.UNPROCESSABLE_ENTITY, _faults(error)
-        answer = self._score(asked)
-        outcomes.labels(_outcome(answer)).inc()
-        return HTTPStatus.OK, {name: getattr(answer, name) for name in ScoreAnswer.__slots__}
-
-    def _score(self, asked: ScoreRequest) -> ScoreAnswer:
-        policy = self._state.policy.latest()
-        if self._state.killed:
-            return ScoreAnswer(site_factor=None, reason=self._state.killed, policy=policy.hash)
-        try:
-            snapshot = self._state.snapshot.latest()
-        except SnapshotError as error:
-            return handlers.neutral_answer(str(error), policy, asked)
-        return handlers.score_new_job(asked, snapshot, policy, self._state.clock())
-
-    def _see(self, headers: list[tuple[bytes, bytes]]) -> None:
+    def see(self, user_agent: bytes) -> None:
         """Remember who asks, if it is the hook."""
-        agent = next((value for name, value in headers if name == b"user-agent"), b"")
-        self._state.saw_hook(agent.decode("latin-1"))
+        self._state.saw_hook(user_agent)
+
+    def settle(self) -> None:
+        """Do what nobody waits for: count the answers given since the last time."""
+        self._state.metrics.count()
+
+    def answer(self, body: bytes) -> Reply:
+        """Return status and body of the reply to a request's body; a fault of ours is raised."""
+        began = time.perf_counter()
+        try:
+            reply, outcome = self._answer(body)
+        except ValidationError as error:
+            reply, outcome = make_reply(422, _faults(error)), "invalid"
+        self._note(outcome, time.perf_counter() - began)
+        return reply
+
+    def _answer(self, body: bytes) -> tuple[Reply, str]:
+        state = self._state
+        if len(body) > MAX_BODY:
+            return make_reply(413, {"error": f"request larger than {MAX_BODY} bytes"}), "too_large"
+        policy = state.policy.latest()
+        try:
+            snapshot = state.snapshot.latest()
+        except SnapshotError as error:
+            asked = ScoreRequest.model_validate_json(body)
+            return _told(neutral_answer(str(error), policy, asked))
+        if snapshot is not self._snapshot or policy is not self._policy:
+            self._forget(snapshot, policy)
+        known = self.known.get(body) or self._read(body, snapshot, policy)
+        if state.killed:
+            return _told(ScoreAnswer(site_factor=None, reason=state.killed, policy=policy.hash))
+        return known.tell(state.clock())
+
+    def _read(self, body: bytes, snapshot: Snapshot, policy: Policy) -> Known:
+        """Read a question; those that differ in what no score depends on share what is known."""
+        asked = ScoreRequest.model_validate_json(body)
+        known = self._by_request.get(asked) or Known(NewJob(asked, snapshot, policy))
+        if len(body) <= MAX_KNOWN_BODY:
+            if len(self.known) >= MAX_KNOWN:
+                self._forget(snapshot, policy)
+            self.known[body] = self._by_request[asked] = known
+        return known
+
+    def _forget(self, snapshot: Snapshot, policy: Policy) -> None:
+        """Begin anew, by this snapshot and this policy."""
+        self._snapshot, self._policy = snapshot, policy
+        self.known.clear()
+        self._by_request.clear()
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """The request's body, no more than a little above MAX_BODY of it; None where the client has gone."""
-    body = b""
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        if len(body) <= MAX_BODY:
-            body += message.get("body", b"")
-        if not message.get("more_body"):
-            return body
+def make_reply(status: int, told: dict[str, Any], *headers: str) -> Reply:
+    """Return the reply with this status that tells an object as JSON."""
+    body = json.dumps(told, allow_nan=False)
+    phrase = HTTPStatus(status).phrase
+    head = (f"HTTP/1.1 {status:d} {phrase}", "content-type: application/json", *headers)
+    return Reply(status, "\r\n".join((*head, f"content-length: {len(body)}", "", body)).encode("ascii"))
+
+
+def _told(answer: ScoreAnswer) -> tuple[Reply, str]:
+    reply = make_reply(200, {name: getattr(answer, name) for name in ScoreAnswer.__slots__})
+    return reply, _outcome(answer)
 
 
 def _outcome(answer: ScoreAnswer) -> str:

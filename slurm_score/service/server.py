@@ -15,7 +15,8 @@ import uvloop
 from starlette.applications import Starlette
 
 from slurm_score.service.app import readers_app
-from slurm_score.service.hook import HookApp
+from slurm_score.service.hook import Hook
+from slurm_score.service.hook_server import HookServer
 from slurm_score.service.notify import Notifier
 from slurm_score.service.sockets import HOOK_MODE, READERS_MODE, ClaimedSocket, listen_tcp
 from slurm_score.service.state import State
@@ -39,7 +40,7 @@ class Addresses:
 class _Server(uvicorn.Server):
     """A server among several of one process: the process handles the signals."""
 
-    def __init__(self, app: Starlette | HookApp, ready: Callable[[], None]) -> None:
+    def __init__(self, app: Starlette, ready: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -89,9 +90,9 @@ class Server:
                 claimed.callback(self._sockets[-1].close)
             self._claimed = claimed.pop_all()
         readers = readers_app(state)
-        apps: list[Starlette | HookApp] = [HookApp(state), readers, readers]
-        self._servers = [_Server(app, self._ready) for app, _ in zip(apps, self._sockets, strict=False)]
-        self._waiting = len(self._servers)
+        self._hook = HookServer(Hook(state))
+        self._readers = [_Server(readers, self._ready) for _ in self._sockets[1:]]
+        self._waiting = len(self._sockets)
 
     def run(self) -> None:
         """Serve until told to stop, then finish what was begun and remove the sockets."""
@@ -105,7 +106,8 @@ class Server:
     def stop(self) -> None:
         """Let `run` return; from any thread, or as a signal handler."""
         self._stopping.set()
-        for server in self._servers:
+        self._hook.should_exit = True
+        for server in self._readers:
             server.should_exit = True
 
     @staticmethod
@@ -126,7 +128,9 @@ class Server:
                 asyncio.get_running_loop().add_signal_handler(number, self.stop)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._refresh())
-            for server, listening in zip(self._servers, self._sockets, strict=True):
+            hook, *readers = self._sockets
+            group.create_task(self._hook.serve(hook, self._ready))
+            for server, listening in zip(self._readers, readers, strict=True):
                 group.create_task(server.serve([listening]))
         self._notifier.send("STOPPING=1")
 
@@ -134,4 +138,4 @@ class Server:
         while not self._stopping.is_set():
             await asyncio.to_thread(self._state.refresh)
             self._notifier.alive()
-            await asyncio.sleep(REFRESH_S)
+            await asyncio.to_thread(self._stopping.wait, REFRESH_S)

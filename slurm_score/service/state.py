@@ -1,5 +1,6 @@
 """What the service answers from: two watched files, a clock, and the numbers that /metrics shows."""
 
+import gc
 import logging
 import re
 import time
@@ -11,8 +12,8 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from slurm_score import inventory
 from slurm_score.errors import SnapshotError
+from slurm_score.inventory import inventory_of
 from slurm_score.snapshot import Snapshot, read_snapshot
 from slurm_score.watch import Watched, is_there, read_policy
 
@@ -27,7 +28,7 @@ _HOOK = re.compile(
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HookSeen:
     """The hook that asked last: when, its version and Lua, when slurmctld loaded it (s since the epoch)."""
 
@@ -53,7 +54,26 @@ class Metrics:
         )
         self.age = Gauge("slurm_score_snapshot_age_seconds", "Age of the snapshot", registry=self.registry)
         self.hook = Gauge("slurm_score_hook_last_seconds", "When the hook asked last", registry=self.registry)
+        self.gpus = Gauge(
+            "slurm_score_gpus",
+            "GPUs in the last snapshot: total, used, free, broken, largest on one node, largest block, "
+            "asked by jobs that accept this type only, flexible by jobs that accept others too",
+            ["partition", "type", "what"],
+            registry=self.registry,
+        )
         self.policy = Gauge("slurm_score_policy", "Policy in force", ["hash", "mode"], registry=self.registry)
+        self._noted: list[tuple[str, float]] = []
+
+    def note(self, outcome: str, seconds: float) -> None:
+        """Note an answer to the hook; it is counted later, when nobody waits for it."""
+        self._noted.append((outcome, seconds))
+
+    def count(self) -> None:
+        """Count the answers that were noted since the last time."""
+        noted, self._noted = self._noted, []
+        for outcome, seconds in noted:
+            self.answers.labels(outcome).inc()
+            self.seconds.observe(seconds)
 
 
 class State:
@@ -79,7 +99,7 @@ class State:
         self.clock = clock
         self.metrics = Metrics()
         self.hook = HookSeen()
-        self._agent, self._match = "", _HOOK.fullmatch("")
+        self._agent, self._is_hook = b"", False
         self.killed = ""
         self._kill_switch = kill_switch or snapshot.with_name("STOP")
         self.reports = 0
@@ -100,6 +120,7 @@ class State:
     def close(self) -> None:
         """End the worker; what it has begun is finished."""
         self.worker.shutdown(cancel_futures=True)
+        gc.unfreeze()
 
     def age_s(self) -> float | None:
         """Return the snapshot's age in s, None where there is none."""
@@ -108,17 +129,29 @@ class State:
         except SnapshotError:
             return None
 
-    def saw_hook(self, user_agent: str) -> None:
+    def saw_hook(self, user_agent: bytes) -> None:
         """Remember who asked, if it was the hook."""
         if user_agent != self._agent:
-            self._agent, self._match = user_agent, _HOOK.fullmatch(user_agent)
-        if match := self._match:
-            self.hook = HookSeen(self.clock(), match["version"], match["lua"], int(match["s"]))
+            self._agent, match = user_agent, _HOOK.fullmatch(user_agent.decode("latin-1"))
+            self._is_hook = match is not None
+            if match:
+                self.hook = HookSeen(None, match["version"], match["lua"], int(match["s"]))
+        if self._is_hook:
+            self.hook.last_s = self.clock()
 
 
 def _read_for_hook(path: Path) -> Snapshot:
-    """A snapshot without its jobs, the GPUs of each partition counted beforehand."""
-    snapshot = read_snapshot(path, with_jobs=False)
-    for partition in snapshot.cluster.partitions:
-        inventory.supply((partition,), snapshot.cluster)
+    """A snapshot without its jobs, its nodes put in columns beforehand.
+
+    It lives long and holds no garbage: without this, Python would look through all of it again and
+    again, tens of milliseconds in which nobody is answered. What was garbage before goes first.
+    """
+    gc.collect()
+    gc.disable()
+    try:
+        snapshot = read_snapshot(path, with_jobs=False)
+        inventory_of(snapshot.cluster)
+    finally:
+        gc.freeze()
+        gc.enable()
     return snapshot

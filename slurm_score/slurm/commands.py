@@ -3,16 +3,13 @@
 import logging
 import os
 import pwd
-import re
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TypeVar
 
 from slurm_score.errors import (
-    AccountingDownError,
     CommandFailedError,
     CommandNotFoundError,
     CommandTimedOutError,
@@ -23,9 +20,11 @@ from slurm_score.errors import (
     UnparseableAnswerError,
     shown,
 )
-from slurm_score.model import Cluster, EndedRun, Job, Node, PastRun, SlurmConfig
-from slurm_score.slurm import parse, parse_json, priorities
-from slurm_score.slurm.controllers import parse_ping
+from slurm_score.model import Cluster, EndedRun, Job, Node, PastRun, Reservation, SlurmConfig
+from slurm_score.predict.sources import SACCT_FIELDS, SACCT_STATES
+from slurm_score.slurm import parse, parse_accounting, parse_config, parse_json, parse_nodes, priorities
+from slurm_score.slurm.answers import REFUSED, Answer, failed, timed_out, words
+from slurm_score.slurm.controllers import parse_ping, parse_time
 from slurm_score.slurm.gateway import (
     ControllerHost,
     Identity,
@@ -34,7 +33,11 @@ from slurm_score.slurm.gateway import (
     UpdateFailure,
     WriteGuard,
 )
-from slurm_score.slurm.updates import update_lines
+from slurm_score.slurm.job_details import Details, parse_details, wanting_details
+from slurm_score.slurm.reading import Reading
+from slurm_score.slurm.updates import failed_updates, update_lines
+
+__all__ = ["UNIT_SEPARATOR", "Answer", "CommandGateway", "Runner", "run_command"]
 
 T = TypeVar("T")
 
@@ -45,15 +48,6 @@ UNIT_SEPARATOR = "\x1f"
 
 _FOREIGN = ("SQUEUE_", "SPRIO_", "SCONTROL_", "SACCT_", "SINFO_")
 _OURS = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
-_DOWN = re.compile(
-    r"unable to contact slurm controller|unexpected message received|unable to connect to database"
-    r"|connection refused|connection timed out|socket timed out|no route to host"
-    r"|backup controller in standby mode",
-    re.IGNORECASE,
-)
-_REFUSED = re.compile(r"access/permission denied|invalid user id", re.IGNORECASE)
-_IGNORED = "Value ignored"
-"""scontrol's words for a SiteFactor out of range; it doesn't say of which job."""
 _FIELD_REJECTED = "Invalid job format specification"
 """squeue's words for a field that it doesn't know; it prints the field empty and exits with 0."""
 
@@ -64,15 +58,6 @@ ACCOUNTING_SHARE = 0.25
 """Of what a cycle has left, a question to slurmdbd may take this much: the updates must not wait for it."""
 MAX_JSON_JOBS = 5_000
 """More jobs are never asked for as JSON, which costs squeue 150 kB of memory each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command printed and how it ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
 
 
 Runner = Callable[[Sequence[str], str, float], Answer]
@@ -104,9 +89,9 @@ def run_command(argv: Sequence[str], stdin: str, timeout_s: float) -> Answer:
             f"{argv[0]}: not found; are Slurm's commands on PATH?", argv=argv
         ) from None
     except subprocess.TimeoutExpired as late:
-        raise _timed_out(argv, timeout_s, _decode(late.stderr or b"")) from None
+        raise timed_out(argv, timeout_s, _decode(late.stderr or b"")) from None
     except OSError as error:
-        raise CommandFailedError(f"{_text(argv)}: {error.strerror}", argv=argv) from error
+        raise CommandFailedError(f"{words(argv)}: {error.strerror}", argv=argv) from error
     return Answer(done.returncode, _decode(done.stdout), _decode(done.stderr))
 
 
@@ -123,6 +108,8 @@ class CommandGateway:
         self._run = run
         self._clock = clock
         self._told: set[str] = set()
+        self._lacks: Set[str] = frozenset()
+        self._details = Details()
 
     def read_controllers(self) -> tuple[ControllerHost, ...]:
         """Return the hosts of the controllers, the primary first; the first that is up acts.
@@ -131,39 +118,61 @@ class CommandGateway:
             ControllerDownError: none of them answers.
         """
         argv = ("scontrol", "ping")
-        answer = self._run(argv, "", self.patience.timeout_s(READ_TIMEOUT_S))
+        answer = self._ask(argv)
         controllers = parse_ping(answer.stdout)
         if not controllers:
             raise (
-                _failed(argv, answer)
+                failed(argv, answer)
                 if answer.returncode
                 else UnparseableAnswerError(
-                    f"{_text(argv)}: no controller, got {shown(answer.stdout)}", argv=argv
+                    f"{words(argv)}: no controller, got {shown(answer.stdout)}", argv=argv
                 )
             )
         if not any(controller.up for controller in controllers):
             hosts = ", ".join(controller.host for controller in controllers)
-            raise ControllerDownError(f"{_text(argv)}: slurmctld is down on {hosts}", argv=argv)
+            raise ControllerDownError(f"{words(argv)}: slurmctld is down on {hosts}", argv=argv)
         return controllers
 
     def read_config(self) -> SlurmConfig:
         """Return slurmctld's configuration."""
-        return self._parsed(("scontrol", "show", "config"), parse.parse_config)
+        return self.read_config_and_time()[0]
+
+    def read_config_and_time(self) -> tuple[SlurmConfig, float]:
+        """Return slurmctld's configuration, and its clock: jobs' times are by that, whatever ours says."""
+        argv = ("scontrol", "show", "config")
+        config, time_s = self._parsed(argv, lambda text: (parse_config.parse_config(text), parse_time(text)))
+        return config, self._clock() if time_s is None else time_s
 
     def read_cluster(self) -> Cluster:
-        """Return configuration, partitions, nodes and QOS; `time_s` is now."""
-        partitions = self._reading(("scontrol", "show", "partition", "-o"), parse.parse_partitions)
+        """Return what stands beside the jobs; `time_s` is now, by slurmctld's clock."""
+        partitions = self._reading(("scontrol", "show", "partition", "-o"), parse_nodes.parse_partitions)
+        config, time_s = self.read_config_and_time()
         return Cluster(
-            time_s=self._clock(),
-            config=self.read_config(),
+            time_s=time_s,
+            config=config,
             partitions={partition.name: partition for partition in partitions},
-            nodes=tuple(self._nodes()),
+            nodes=parse_nodes.with_switches(self._nodes(), self.read_switches()),
             qos=self.read_qos(),
+            reservations=self.read_reservations(),
         )
+
+    def read_switches(self) -> Mapping[str, str]:
+        """Return the leaf switch of each node that has one; none where Slurm can't tell of any."""
+        argv = ("scontrol", "show", "topology")
+        try:
+            return self._parsed(argv, parse_nodes.parse_switches)
+        except (CommandFailedError, UnparseableAnswerError) as error:
+            self._tell_once("scontrol show topology", "%s; no switches are known", error)
+            return {}
+
+    def read_reservations(self) -> Mapping[str, Reservation]:
+        """Return the reservations by name."""
+        argv = ("scontrol", "show", "reservation", "-o")
+        return {r.name: r for r in self._reading(argv, parse_nodes.parse_reservations)}
 
     def read_qos(self) -> dict[str, int]:
         """Return QOS priorities by name, from slurmctld's memory: slurmdbd isn't asked."""
-        return self._parsed(("scontrol", "show", "assoc_mgr", "flags=qos"), parse.parse_qos)
+        return self._parsed(("scontrol", "show", "assoc_mgr", "flags=qos"), parse_config.parse_qos)
 
     def read_jobs(self) -> tuple[Job, ...]:
         """Return the jobs that wait, run or will run again, joined with what sprio shows."""
@@ -182,25 +191,31 @@ class CommandGateway:
         """
         if not job_ids:
             return {}
-        ids, fields = ",".join(map(str, job_ids)), ",".join(parse.SACCT_FIELDS)
-        return self._parsed(("sacct", "-D", "-X", "-n", "-P", "-j", ids, "-o", fields), parse.parse_past_runs)
+        ids, fields = ",".join(map(str, job_ids)), ",".join(parse_accounting.SACCT_FIELDS)
+        return self._parsed(
+            ("sacct", "-D", "-X", "-n", "-P", "-j", ids, "-o", fields), parse_accounting.parse_past_runs
+        )
 
     def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-        """Return the jobs that completed after `since_s` and not after `until_s`, from slurmdbd.
+        """Return the runs that ended after `since_s` and not after `until_s`, from slurmdbd.
 
         Raises:
             AccountingDownError: slurmdbd doesn't answer.
             SlurmError: sacct couldn't be run, or printed something else.
         """
-        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", "CD")
-        argv = ("sacct", "-a", "-X", "-n", "-P", *window, "-o", ",".join(parse.ENDED_FIELDS))
-        return self._parsed(argv, lambda text: parse.parse_ended_runs(text, since_s, until_s))
+        separator = secrets.token_hex(8)
+        window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", SACCT_STATES)
+        fields = (f"--delimiter={separator}", "-o", ",".join(SACCT_FIELDS))
+        argv = ("sacct", "-a", "-D", "-X", "-n", "-P", *window, *fields)
+        return self._parsed(
+            argv, lambda text: parse_accounting.parse_ended_runs(text, separator, since_s, until_s)
+        )
 
     def read_identity(self) -> Identity:
         """Return who we are and our AdminLevel, from slurmctld's memory: slurmdbd isn't asked."""
         user = _user_name(os.geteuid())
         argv = ("scontrol", "show", "assoc_mgr", "flags=users", f"users={user}")
-        return Identity(user, self._parsed(argv, lambda text: parse.parse_admin_level(text, user)))
+        return Identity(user, self._parsed(argv, lambda text: parse_config.parse_admin_level(text, user)))
 
     def write_site_factors(self, updates: Sequence[SiteFactorUpdate]) -> tuple[UpdateFailure, ...]:
         """Set SiteFactors through one scontrol, one after the other; return those that failed.
@@ -214,10 +229,10 @@ class CommandGateway:
         if not updates:
             return ()
         argv = ("scontrol",)
-        timeout_s = self.patience.timeout_s(READ_TIMEOUT_S + SECONDS_PER_UPDATE * len(updates))
-        answer = self._run(argv, "".join(update_lines(updates)), timeout_s)
-        failures = self._failures(updates, answer)
-        if len(failures) == len(updates) and all(_REFUSED.search(f.message) for f in failures):
+        usual_s = READ_TIMEOUT_S + SECONDS_PER_UPDATE * len(updates)
+        answer = self._ask(argv, "".join(update_lines(updates)), usual_s)
+        failures = failed_updates(updates, answer)
+        if len(failures) == len(updates) and all(REFUSED.search(f.message) for f in failures):
             raise NotPermittedError(
                 f"slurmctld refused all {len(failures)} updates: {failures[0].message}",
                 argv=argv,
@@ -226,32 +241,13 @@ class CommandGateway:
             )
         return failures
 
-    def _failures(self, updates: Sequence[SiteFactorUpdate], answer: Answer) -> tuple[UpdateFailure, ...]:
-        by_id = {re.sub(r"[\[\]]", "", update.update_id): update for update in updates}
-        failures: dict[str, UpdateFailure] = {}
-        told = list(parse.parse_update_failures(answer.stderr))
-        for job, sentence in told:
-            update = by_id.get(re.sub(r"[\[\]]", "", job))
-            if _DOWN.search(sentence):
-                raise ControllerDownError(f"scontrol update: {sentence}", stderr=answer.stderr)
-            if update is not None:
-                failures.setdefault(update.update_id, UpdateFailure(update, sentence))
-            else:
-                log.warning("scontrol update: %s", shown(f"{sentence} {job}".strip(), 200))
-        unsaid = not any(job for job, _ in told) or any(_IGNORED in sentence for _, sentence in told)
-        if answer.returncode and unsaid:
-            raise _failed(("scontrol", "update"), answer)
-        return tuple(failures.values())
-
     def _jobs(self) -> list[Job]:
-        """Return the jobs by squeue's text, by its JSON where the text can't be read."""
-        end = f"{UNIT_SEPARATOR}{secrets.token_hex(8)}"
-        fields = parse.squeue_format(UNIT_SEPARATOR, end)
+        """Return the jobs by squeue's text, by its JSON where the text can't be read.
+
+        What squeue doesn't tell of some jobs is asked of scontrol, if there are such jobs.
+        """
         try:
-            return self._reading(
-                ("squeue", "-h", "-t", STATES, "-O", fields),
-                lambda text: parse.parse_squeue(text, UNIT_SEPARATOR, end),
-            )
+            jobs = self._jobs_by_text()
         except UnparseableAnswerError as error:
             # all of them: up to 24.05.0 that is what --json prints
             count = len(self._parsed(("squeue", "-h", "-t", "all", "-o", "%A"), str.split))
@@ -259,48 +255,75 @@ class CommandGateway:
                 raise UnparseableAnswerError(f"{error}; {count} jobs are too many for --json") from error
             argv = ("squeue", "--json", "-t", STATES)
             return self._instead(error, argv, parse_json.parse_jobs_json)
+        if self._details.missing(wanting_details(jobs, all_waiting="ExcNodes" in self._lacks), self._clock()):
+            told = self._parsed(("scontrol", "show", "job", "-o"), parse_details)
+            self._details.learn(told, self._clock())
+        return self._details.add_to(jobs)
+
+    def _jobs_by_text(self) -> list[Job]:
+        """Return the jobs by squeue's text, without the fields that this release lacks."""
+        end, lacks = f"{UNIT_SEPARATOR}{secrets.token_hex(8)}", self._lacks
+        fields = parse.squeue_format(UNIT_SEPARATOR, end, lacks)
+        try:
+            return self._reading(
+                ("squeue", "-h", "-t", STATES, "-O", fields),
+                lambda text: parse.parse_squeue(text, UNIT_SEPARATOR, end, lacks),
+            )
+        except UnparseableAnswerError as error:
+            late = parse.rejected_fields(error.stderr) & parse.LATE_FIELDS - lacks
+            if not late:
+                raise
+            self._lacks = lacks | late
+            return self._jobs_by_text()
 
     def _nodes(self) -> list[Node]:
         """Return the nodes by scontrol's text, by its JSON (from 23.02 on) where the text can't be read."""
         try:
-            return self._reading(("scontrol", "show", "node", "-o", "-d"), parse.parse_nodes)
+            return self._reading(("scontrol", "show", "node", "-o", "-d"), parse_nodes.parse_nodes)
         except UnparseableAnswerError as error:
             argv = ("scontrol", "show", "node", "--json")
             return self._instead(error, argv, parse_json.parse_nodes_json)
 
-    def _instead(
-        self, error: SlurmError, argv: Sequence[str], read: Callable[[str], parse.Reading[T]]
-    ) -> list[T]:
+    def _instead(self, error: SlurmError, argv: Sequence[str], read: Callable[[str], Reading[T]]) -> list[T]:
         command = " ".join(argv).removesuffix(f" -t {STATES}")
-        if command not in self._told:
-            self._told.add(command)
-            log.warning("%s; %s is read instead", error, command)
+        self._tell_once(command, "%s; %s is read instead", error, command)
         try:
             return self._reading(argv, read)
         except (CommandFailedError, UnparseableAnswerError) as other:
             raise UnparseableAnswerError(f"{error}; {other}", argv=argv) from other
 
-    def _reading(self, argv: Sequence[str], read: Callable[[str], parse.Reading[T]]) -> list[T]:
+    def _reading(self, argv: Sequence[str], read: Callable[[str], Reading[T]]) -> list[T]:
         reading = self._parsed(argv, read)
-        command = _text(argv)
+        command = words(argv)
         if reading.problems and not reading.items:
             raise UnparseableAnswerError(f"{command}: {reading.problems[0]}", argv=argv)
-        if reading.problems and command not in self._told:
-            self._told.add(command)
-            log.warning("%s: %d records left out: %s", command, len(reading.problems), reading.problems[0])
+        if reading.problems:
+            problem = reading.problems[0]
+            self._tell_once(command, "%s: %d records left out: %s", command, len(reading.problems), problem)
         return reading.items
 
+    def _tell_once(self, what: str, message: str, *values: object) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            log.warning(message, *values)
+
     def _parsed(self, argv: Sequence[str], read: Callable[[str], T]) -> T:
-        share = ACCOUNTING_SHARE if argv[0] == "sacct" else 1.0
-        answer = self._run(argv, "", self.patience.timeout_s(READ_TIMEOUT_S, share))
+        answer = self._ask(argv)
         if _FIELD_REJECTED in answer.stderr:
-            raise UnparseableAnswerError(f"{_text(argv)}: {_said(answer)}", argv=argv, stderr=answer.stderr)
+            raise UnparseableAnswerError(f"{words(argv)}: {answer.said}", argv=argv, stderr=answer.stderr)
         if answer.returncode:
-            raise _failed(argv, answer)
+            raise failed(argv, answer)
         try:
             return read(answer.stdout)
         except (ParseError, ValueError) as error:
-            raise UnparseableAnswerError(f"{_text(argv)}: {error}", argv=argv) from error
+            raise UnparseableAnswerError(f"{words(argv)}: {error}", argv=argv) from error
+
+    def _ask(self, argv: Sequence[str], stdin: str = "", usual_s: float = READ_TIMEOUT_S) -> Answer:
+        share = ACCOUNTING_SHARE if argv[0] == "sacct" else 1.0
+        timeout_s = self.patience.timeout_s(usual_s, share)
+        if timeout_s <= 0:
+            raise CommandTimedOutError(f"{words(argv)}: not run: the cycle's time is over", argv=argv)
+        return self._run(argv, stdin, timeout_s)
 
 
 def _user_name(uid: int) -> str:
@@ -309,43 +332,6 @@ def _user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
-
-
-def error_kind(said: str) -> type[SlurmError]:
-    """Return the exception for what Slurm said when something failed."""
-    if _DOWN.search(said):
-        return ControllerDownError
-    return NotPermittedError if _REFUSED.search(said) else CommandFailedError
-
-
-def _failed(argv: Sequence[str], answer: Answer) -> SlurmError:
-    kind = error_kind(answer.stderr)
-    kind = _down(argv) if kind is ControllerDownError else kind
-    message = f"{_text(argv)}: exit {answer.returncode}: {_said(answer)}"
-    return kind(message, argv=argv, returncode=answer.returncode, stderr=answer.stderr)
-
-
-def _timed_out(argv: Sequence[str], timeout_s: float, stderr: str) -> SlurmError:
-    """Return why a command was killed: with slurmctld down, scontrol tries each update for seconds."""
-    message = f"{_text(argv)}: no answer within {timeout_s:g} s"
-    said = next((line.strip() for line in stderr.split("\n") if _DOWN.search(line)), "")
-    if not said:
-        return CommandTimedOutError(message, argv=argv, stderr=stderr)
-    return _down(argv)(f"{message}: {shown(said, 200)}", argv=argv, stderr=stderr)
-
-
-def _down(argv: Sequence[str]) -> type[SlurmError]:
-    """Return the exception for a daemon that is down: sacct asks slurmdbd, all others slurmctld."""
-    return AccountingDownError if argv[0] == "sacct" else ControllerDownError
-
-
-def _said(answer: Answer) -> str:
-    return answer.stderr.strip().replace("\n", " / ") or "no message"
-
-
-def _text(argv: Sequence[str]) -> str:
-    """Return the first words of a command, as they may be shown."""
-    return " ".join(word for word in argv[:3] if word.isprintable())
 
 
 def _decode(data: bytes) -> str:

@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from slurm_score.errors import ControllerDownError, NotPermittedError
 from slurm_score.model import Cluster, EndedRun, Job, Node, Partition, PastRun, SlurmConfig
-from slurm_score.slurm.fake_controller import Controller, failed, hold
+from slurm_score.slurm.fake_admin import FINISHED, INVALID_ID, Administered
+from slurm_score.slurm.fake_controller import Controller, failed
 from slurm_score.slurm.fake_intake import MAX_SITE_FACTOR, Intake, JobSubmit
 from slurm_score.slurm.fake_jobs import JobRun, Record
 from slurm_score.slurm.fake_submission import Submission
@@ -33,23 +34,15 @@ __all__ = ["FakeSlurm", "JobRun", "JobSubmit", "Submission"]
 START_S = 1_767_225_600  # 2026-01-01 00:00:00 UTC
 SLURM_USER = "slurm"
 
-_REQUEUE_STATES = {"user": "REQUEUED", "node_fail": "NODE_FAIL", "preempted": "PREEMPTED"}
-
 _OUT_OF_RANGE = f"scontrol: error: SiteFactor value out of range (+/- {MAX_SITE_FACTOR}). Value ignored"
-_INVALID_ID = "Invalid job id specified"
-_FINISHED = "Job has already finished"
-_DONE = "Job/step already completing or completed"
 _DENIED = "Access/permission denied"
 _NOT_YOURS = "Invalid user id"
 _REFUSED = frozenset({_DENIED, _NOT_YOURS})
-_HELD = "Job is in held state"
-_NOT_PENDING = "Job is no longer pending execution"
-_STILL_PENDING = "Job is pending execution"
 _SCRONTAB = "Cannot modify scrontab jobs through scontrol"
 _DOWN = "Unable to contact slurm controller (connect failure)"
 
 
-class FakeSlurm:
+class FakeSlurm(Administered):
     """A cluster, its queue and its clock; a Gateway that starts out read-only.
 
     The order of the nodes stands for their Weight, and what they say is in use is forgotten.
@@ -79,7 +72,7 @@ class FakeSlurm:
         self.controllers: tuple[ControllerHost, ...] = (ControllerHost("fake", True),)
         self.dies_after: int | None = None
         self._user, self._admin_levels = user, dict(admin_levels or {})
-        self._controller = Controller(
+        controller = Controller(
             nodes,
             partitions,
             qos,
@@ -88,7 +81,8 @@ class FakeSlurm:
             max_age_s=max_age_s,
             backfill=backfill,
         )
-        self._jobs, self._intake = self._controller.jobs, Intake(self._controller, job_submit)
+        super().__init__(controller)
+        self._intake = Intake(controller, job_submit)
 
     # The gateway
 
@@ -132,14 +126,9 @@ class FakeSlurm:
         return {record.job_id: record.past_runs for record in records if record.past_runs}
 
     def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-        """Return the jobs that completed after `since_s` and not after `until_s`."""
-        runs = ((record.submission.user, record.run()) for record in self._jobs)
-        return tuple(
-            EndedRun(user, run.end_s, float(run.end_s - run.start_s))
-            for user, run in runs
-            if run.state == "COMPLETED" and run.start_s is not None and run.end_s is not None
-            if since_s < run.end_s <= until_s
-        )
+        """Return the runs that ended after `since_s` and not after `until_s`; not those before a requeue."""
+        runs = (record.ended_run() for record in self._jobs)
+        return tuple(run for run in runs if run is not None and since_s < run.end_s <= until_s)
 
     def read_identity(self) -> Identity:
         """Return who we are, with AdminLevel None for whom none was given."""
@@ -196,109 +185,6 @@ class FakeSlurm:
         """Return the lines that sbatch printed for its user when the job was submitted."""
         return self._record(job_id).advice
 
-    # scancel and scontrol, as an administrator
-
-    def hold(self, job_id: int | str, reason: str = "JobHeldUser") -> None:
-        """Set a job's priority to 0; `JobHeldAdmin` is the reason when an operator does it.
-
-        Raises:
-            CommandFailedError: there is no such job, or it is not pending.
-        """
-        for record in self._pending(job_id):
-            hold(record, reason)
-
-    def release(self, job_id: int | str) -> None:
-        """Let a held job go, or unpin a pinned one, whose nice becomes 0; its age starts anew after a hold.
-
-        Raises:
-            CommandFailedError: there is no such job, or it is not pending.
-
-        Source: slurm src/slurmctld/job_mgr.c, _release_job_rec, _update_job.
-        """
-        for record in self._pending(job_id):
-            if record.held:
-                record.priority, record.reason = 1, "None"
-                record.accrue_s = None if record.eligible_s is None else max(self.now_s, record.eligible_s)
-                self._controller.note_eligibility(record)
-            elif record.pinned:
-                record.pinned, record.nice = False, 0
-
-    def update_priority(self, job_id: int | str, priority: int) -> None:
-        """Pin a job's priority: it is never recomputed and the nice becomes 0. Priority 0 holds the job.
-
-        Raises:
-            CommandFailedError: there is no such job, it is not pending, or it is held.
-
-        Source: slurm src/slurmctld/job_mgr.c, _update_job: direct_set_prio.
-        """
-        if priority == 0:
-            self.hold(job_id, "JobHeldAdmin")
-            return
-        for record in self._pending(job_id):
-            if record.held:
-                raise failed("scontrol", _HELD)
-            record.priority, record.pinned, record.nice = priority, True, 0
-
-    def requeue(self, job_id: int | str, by: str = "user") -> None:
-        """Put a running job back into the queue; `by` is user, node_fail or preempted.
-
-        Its submit time becomes now, and an earlier run more is in `read_past_runs`. SiteFactor and
-        pinned priority stay.
-
-        Raises:
-            CommandFailedError: there is no such job, or it is not running.
-        """
-        records = self._existing(job_id)
-        running = [record for record in records if record.running]
-        if not running:
-            raise failed("scontrol", _STILL_PENDING if any(r.pending for r in records) else _DONE)
-        for record in running:
-            self._controller.requeue(record, _REQUEUE_STATES[by])
-
-    def cancel(self, job_id: int | str) -> None:
-        """End a job as CANCELLED, pending or running; a het job as a whole.
-
-        Raises:
-            CommandFailedError: there is no such job, or it has ended.
-        """
-        active = [record for record in self._existing(job_id) if not record.finished]
-        if not active:
-            raise failed("scancel", _DONE)
-        for record in active:
-            self._controller.end(record, "CANCELLED")
-
-    def break_constraints(self, job_id: int | str) -> None:
-        """Make the constraints of a pending job such that no node meets them.
-
-        The next pass of the scheduler holds it with BadConstraints, and each pass after an update of
-        any kind, which lets go of such a job, holds it again.
-
-        Source: slurm src/slurmctld/job_scheduler.c, _schedule; job_mgr.c, _update_job.
-        """
-        for record in self._pending(job_id):
-            record.constraints_fail = True
-
-    def drain(self, node: str) -> None:
-        """Let no more jobs start on a node; what runs there goes on."""
-        self._controller.set_node(node, False, "DRAIN")
-
-    def resume(self, node: str) -> None:
-        """Let jobs start on a node again."""
-        self._controller.set_node(node, True, "IDLE")
-
-    def fail(self, node: str) -> None:
-        """Take a node down; its jobs are requeued as NODE_FAIL, het jobs as a whole."""
-        self._controller.set_node(node, False, "DOWN")
-        for record in self._jobs.active():
-            if any(share.node == node for share in record.shares):
-                for component in self._jobs.whole(record):
-                    self._controller.requeue(component, "NODE_FAIL")
-
-    def update_partition(self, name: str, *, up: bool) -> None:
-        """Set a partition's state to UP or DOWN; jobs that run in it go on."""
-        partitions = self._controller.partitions
-        partitions[name] = replace(partitions[name], up=up)
-
     # The clock
 
     @property
@@ -353,34 +239,13 @@ class FakeSlurm:
         """Return the SiteFactor that slurmctld holds of a record, where sprio doesn't show it as well."""
         return self._record(job_id).site_factor
 
-    # Records
-
-    def _record(self, job_id: int) -> Record:
-        record = self._jobs.get(job_id)
-        if record is None:
-            raise failed("scontrol", _INVALID_ID)
-        return record
-
-    def _existing(self, job_id: int | str) -> list[Record]:
-        records = self._jobs.select(str(job_id))
-        if None in records:
-            raise failed("scontrol", _INVALID_ID)
-        return [record for record in records if record is not None]
-
-    def _pending(self, job_id: int | str) -> list[Record]:
-        records = self._existing(job_id)
-        pending = [record for record in records if record.pending]
-        if not pending:
-            raise failed("scontrol", _FINISHED if all(r.finished for r in records) else _NOT_PENDING)
-        return pending
-
     def _update(self, update: SiteFactorUpdate) -> str:
         if self.dies_after is not None:
             if self.dies_after == 0:
                 raise ControllerDownError(f"scontrol update: {_DOWN}", argv=("scontrol",), returncode=1)
             self.dies_after -= 1
         records = self._jobs.select(update.update_id)
-        results = [_INVALID_ID if r is None else self._set_site_factor(r, update.value) for r in records]
+        results = [INVALID_ID if r is None else self._set_site_factor(r, update.value) for r in records]
         self.update_count += "" in results
         return next((sentence for sentence in results if sentence), "")
 
@@ -389,7 +254,7 @@ class FakeSlurm:
         if not is_operator and record.submission.user != self._user:
             return _NOT_YOURS
         if record.finished:
-            return _FINISHED
+            return FINISHED
         if not is_operator:
             return _DENIED
         if record.submission.scrontab:

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import count, takewhile
 
 from slurm_score.errors import ParseError
+from slurm_score.factors.remaining import claimed_s
 from slurm_score.gres import GpuCount
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import JobId, parse_job_id
-from slurm_score.model import Job, Partition, PastRun
+from slurm_score.model import EndedRun, Job, Partition, PastRun
+from slurm_score.predict.kinds import kind_of_name
 from slurm_score.slurm.fake_submission import Need, Submission, expand_array, format_tasks
 
 
@@ -159,8 +161,10 @@ class Record:
             start_s=self.start_s,
             time_limit_s=limit_s,
             nodes=len(self.shares) or self.need.min_nodes,
+            max_nodes=0 if self.shares else self.submission.nodes or 0,
             cpus=self.need.cpus,
             gpus=self.submission.gpu_request,
+            node_list=",".join(share.node for share in self.shares),
             restarts=len(self.past_runs),
             dependency=dependency,
             hints=parse_hints(self.submission.comment),
@@ -180,6 +184,31 @@ class Record:
             eligible_s=self.eligible_s,
             start_s=self.start_s,
             end_s=self.end_s,
+        )
+
+    def ended_run(self) -> EndedRun | None:
+        """Return what accounting tells of its run, None before its end or where it never ran."""
+        if not self.finished or self.start_s is None or self.end_s is None:
+            return None
+        hints, gpus = parse_hints(self.submission.comment), self.submission.gpu_request
+        claim_s, said = claimed_s(hints, self.limit_s)
+        return EndedRun(
+            user=self.submission.user,
+            limit_s=self.limit_s,
+            cpus=self.need.cpus,
+            gpus=gpus.total,
+            gpu_types=",".join(name for name, _ in gpus.types),
+            account=self.submission.account,
+            name=kind_of_name(self.submission.name),
+            partition=self.partition,
+            qos=self.qos,
+            claim_s=claim_s if said else None,
+            submit_s=self.submit_s,
+            end_s=self.end_s,
+            elapsed_s=float(self.end_s - self.start_s),
+            job_id=self.job_id,
+            state=self.state,
+            restarts=len(self.past_runs),
         )
 
 

@@ -25,9 +25,6 @@ __all__ = [
     "WriteGuard",
 ]
 
-LEAST_PATIENCE_S = 10.0
-"""A command gets this much even where the cycle has no time left."""
-
 
 @dataclass(frozen=True, slots=True)
 class UpdateFailure:
@@ -66,13 +63,13 @@ class WriteGuard:
 
 @dataclass(slots=True)
 class Patience:
-    """How long Slurm may take to answer: as long as usual, or what the cycle has left."""
+    """How long Slurm may take to answer: as long as usual, and never longer than the cycle has left."""
 
     left_s: Callable[[], float] = lambda: math.inf
 
     def timeout_s(self, usual_s: float, share: float = 1.0) -> float:
-        """Return the time-out of a command that may take a share of what is left."""
-        return min(usual_s, max(LEAST_PATIENCE_S, share * self.left_s()))
+        """Return the time-out of a command that may take a share of what is left, 0 or less if nothing is."""
+        return min(usual_s, share * self.left_s())
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,7 @@ class Gateway(Protocol):
         ...
 
     def read_cluster(self) -> Cluster:
-        """Return configuration, partitions, nodes and QOS; `time_s` is now."""
+        """Return configuration, partitions, nodes and QOS; `time_s` is now, by slurmctld's clock."""
         ...
 
     def read_jobs(self) -> tuple[Job, ...]:
@@ -129,7 +126,7 @@ class Gateway(Protocol):
         ...
 
     def read_ended_runs(self, since_s: int, until_s: int) -> tuple[EndedRun, ...]:
-        """Return the jobs that completed after `since_s` and not after `until_s`, from accounting."""
+        """Return the runs that ended after `since_s` and not after `until_s`, however, from accounting."""
         ...
 
     def read_identity(self) -> Identity:

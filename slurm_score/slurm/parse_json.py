@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from slurm_score.errors import ParseError, shown
-from slurm_score.gres import GpuRequest, count_gpus, gpu_request, gpus_in_use, least_cpus, parse_gres
+from slurm_score.gres import GresRequest, gres_request, least_cpus
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import parse_job_id
 from slurm_score.model import Job, Node
+from slurm_score.node_gres import node_gres
 from slurm_score.nodestate import parse_node_state
-from slurm_score.slurm.parse import ACTIVE_STATES, Reading
+from slurm_score.slurm.parse import ACTIVE_STATES, mem_asked_mib
+from slurm_score.slurm.reading import Reading
 from slurm_score.units import MINUTE_S
 
 T = TypeVar("T")
@@ -145,7 +147,7 @@ def _active_job(record: _Record) -> Job | None:
 
 def _job(record: _Record, state: str) -> Job:
     label = parse_job_id(_label(record))
-    nodes, gpus = _nodes(record), _gpus(record)
+    nodes, asked = _nodes(record), _gres(record)
     return Job(
         job_id=record.whole("job_id", 0),
         label=str(label),
@@ -164,8 +166,18 @@ def _job(record: _Record, state: str) -> Job:
         start_s=record.time_s("start_time"),
         time_limit_s=_time_limit_s(record),
         nodes=nodes,
-        cpus=least_cpus(record.whole("cpus", 1), nodes, gpus, record.text("cpus_per_tres")),
-        gpus=gpus,
+        max_nodes=0 if _unlooked_at(record, nodes) else record.whole("max_nodes", 0),
+        cpus=least_cpus(record.whole("cpus", 1), nodes, asked.gpus, record.text("cpus_per_tres")),
+        mem_mib=_mem_mib(record, state, nodes),
+        gpus=asked.gpus,
+        slices=asked.slices,
+        shards=asked.shards,
+        features=record.text("features"),
+        prefer=record.text("prefer"),
+        req_nodes=record.text("required_nodes"),
+        exc_nodes=record.text("excluded_nodes"),
+        reservation=record.text("resv_name"),
+        node_list=record.text("nodes"),
         restarts=record.whole("restart_cnt", 0),
         dependency=record.text("dependency"),
         hints=parse_hints(_comment(record)),
@@ -200,16 +212,33 @@ def _nodes(record: _Record) -> int:
     return record.whole("node_count", 1)
 
 
-def _gpus(record: _Record) -> GpuRequest:
-    return gpu_request(
+def _unlooked_at(record: _Record, nodes: int) -> bool:
+    """Return whether max_nodes may be no request but node_count, as from 24.11 on: see job_details.py."""
+    waits = record.whole("priority", 1) == 0 or record.time_s("eligible_time") is None
+    return waits and record.whole("max_nodes", 0) == nodes
+
+
+def _gres(record: _Record) -> GresRequest:
+    return gres_request(
         per_job=record.text("tres_per_job"),
         per_node=record.text("tres_per_node"),
         per_socket=record.text("tres_per_socket"),
         per_task=record.text("tres_per_task"),
-        total=record.text("tres_alloc_str") or record.text("tres_req_str"),
+        total=_tres(record),
         nodes=_nodes(record),
         tasks=record.whole("tasks", 1),
     )
+
+
+def _tres(record: _Record) -> str:
+    return record.text("tres_alloc_str") or record.text("tres_req_str")
+
+
+def _mem_mib(record: _Record, state: str, nodes: int) -> int:
+    least = record.whole("memory_per_node", 0) or record.whole("memory_per_cpu", 0)
+    if state == "PENDING" and not least and not record.text("memory_per_tres"):
+        return 0
+    return mem_asked_mib(_tres(record), str(least), nodes)
 
 
 def _comment(record: _Record) -> str:
@@ -232,8 +261,8 @@ def _node(record: _Record) -> Node:
         cpus_used=record.whole("alloc_cpus", 0),
         mem_mib=record.whole("real_memory", 0),
         mem_used_mib=record.whole("alloc_memory", 0),
-        gpus=count_gpus(parse_gres(record.text("gres"))),
-        gpus_used=gpus_in_use(record.text("gres"), record.text("gres_used")),
+        **node_gres(record.text("gres"), record.text("gres_used"))._asdict(),
         partitions=record.words("partitions"),
         features=record.words("active_features"),
+        weight=record.whole("weight", 1),
     )

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from slurm_score.model import Job
-from slurm_score.slurm.parse import Reading, lines
+from slurm_score.slurm.reading import Reading, lines
 
 SPRIO_FORMAT = "%i|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T"
 

@@ -12,7 +12,11 @@ What pyslurm 25.11 doesn't tell, and what is made of it:
 - An unlimited time limit is None; slurmctld sends no job without any limit, so None is unlimited.
 - Task 0 of an array is None, and so is the offset 0 of a het leader.
 - On which GPUs of a node shards and MPS shares are in use: such nodes come from the commands.
+- --prefer, and the memory of --mem-per-gpu: as if there were none. Switches and reservations come from the
+  commands.
 - A dependency on `singleton` is left out, and so is the count of one that `--gres=gpu:a100` leaves unsaid.
+
+An attribute that an installed pyslurm lacks sends the question to the commands.
 
 Source: pyslurm 25.11.2, core/job/job.pyx, core/node.pyx, core/partition.pyx, db/tres.pyx, utils/uint.pyx,
 utils/cstr.pyx, core/job/submission.pyx.
@@ -24,18 +28,19 @@ import math
 import os
 import re
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from slurm_score.errors import ParseError
-from slurm_score.gres import GpuRequest, count_gpus, gpu_request, least_cpus, parse_gres
+from slurm_score.gres import GresRequest, gres_request, least_cpus
 from slurm_score.hints import parse_hints
 from slurm_score.jobid import parse_job_id
 from slurm_score.model import Cluster, EndedRun, Job, Node, Partition, PastRun, SlurmConfig
+from slurm_score.node_gres import node_gres
 from slurm_score.nodestate import parse_node_state
-from slurm_score.slurm.commands import CommandGateway, error_kind
+from slurm_score.slurm.answers import error_kind
+from slurm_score.slurm.commands import CommandGateway
 from slurm_score.slurm.gateway import (
     ControllerHost,
     Identity,
@@ -45,6 +50,7 @@ from slurm_score.slurm.gateway import (
     WriteGuard,
 )
 from slurm_score.slurm.parse import ACTIVE_STATES
+from slurm_score.slurm.parse_nodes import with_switches
 from slurm_score.slurm.priorities import join_priorities
 from slurm_score.units import MINUTE_S, parse_time_limit
 
@@ -77,10 +83,9 @@ def available(release: str) -> str:
 class PyslurmGateway:
     """Slurm through pyslurm where pyslurm is exact, through the commands for the rest."""
 
-    def __init__(self, commands: CommandGateway, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, commands: CommandGateway) -> None:
         """Prepare libslurm; the caller has seen that pyslurm is `available`."""
         self._commands = commands
-        self._clock = clock
         self._told: set[str] = set()
         self._pyslurm = _pyslurm()
         os.environ["SLURM_BITSTR_LEN"] = "0"  # else libslurm cuts the task lists of arrays
@@ -118,19 +123,21 @@ class PyslurmGateway:
         return self._commands.read_config()
 
     def read_cluster(self) -> Cluster:
-        """Return configuration, partitions, nodes and QOS; `time_s` is now."""
+        """Return what stands beside the jobs; `time_s` is now, by slurmctld's clock."""
         try:
             nodes = tuple(map(_node, _without_shares(self._load_nodes())))
             partitions = list(map(_partition, self._load("Partitions").values()))
         except _UNREADABLE as error:
             self._tell_once("nodes and partitions", error)
             return self._commands.read_cluster()
+        config, time_s = self._commands.read_config_and_time()
         return Cluster(
-            time_s=self._clock(),
-            config=self.read_config(),
+            time_s=time_s,
+            config=config,
             partitions={partition.name: partition for partition in partitions},
-            nodes=nodes,
+            nodes=with_switches(nodes, self._commands.read_switches()),
             qos=self._commands.read_qos(),
+            reservations=self._commands.read_reservations(),
         )
 
     def read_jobs(self) -> tuple[Job, ...]:
@@ -224,7 +231,9 @@ def _without_shares(nodes: list[Any]) -> list[Any]:
 
 def _job(job: Any) -> Job:
     label = parse_job_id(_label(job))
-    nodes, gpus = job.num_nodes or 1, _gpus(job)
+    nodes, asked, max_nodes = job.num_nodes or 1, _gres(job), job.max_nodes or 0
+    if (job.priority == 0 or job.eligible_time is None) and max_nodes == nodes:  # see job_details.py
+        max_nodes = 0
     return Job(
         job_id=job.id,
         label=str(label),
@@ -243,8 +252,17 @@ def _job(job: Any) -> Job:
         start_s=job.start_time,
         time_limit_s=math.inf if job.time_limit is None else job.time_limit * MINUTE_S,
         nodes=nodes,
-        cpus=least_cpus(job.cpus, nodes, gpus, ""),
-        gpus=gpus,
+        max_nodes=max_nodes,
+        cpus=least_cpus(job.cpus, nodes, asked.gpus, ""),
+        mem_mib=job.memory or 0,
+        gpus=asked.gpus,
+        slices=asked.slices,
+        shards=asked.shards,
+        features=",".join(job.constraints),
+        req_nodes=job.required_nodes or "",
+        exc_nodes=job.excluded_nodes or "",
+        reservation=job.reservation or "",
+        node_list=job.allocated_nodes or "",
         restarts=job.requeue_count,
         dependency=_dependency(job.dependencies or {}),
         hints=parse_hints(job.comment or ""),
@@ -263,9 +281,9 @@ def _label(job: Any) -> str:
     return f"{het}+{job.heterogeneous_offset or 0}" if het else str(job.id)
 
 
-def _gpus(job: Any) -> GpuRequest:
+def _gres(job: Any) -> GresRequest:
     per_task = job.tres_per_task
-    return gpu_request(
+    return gres_request(
         per_node=",".join(f"{name}:{count}" for name, count in job.gres_per_node.items()),
         per_task=_counted(per_task.gres) if per_task else "",
         total=_counted(job.gres),
@@ -296,12 +314,13 @@ def _node(node: Any) -> Node:
         cpus_used=node.allocated_cpus,
         mem_mib=node.real_memory or 0,
         mem_used_mib=node.allocated_memory,
-        gpus=count_gpus(parse_gres(",".join(f"{name}:{n}" for name, n in node.configured_gres.items()))),
-        gpus_used=count_gpus(
-            parse_gres(",".join(f"gres/{name}={n}" for name, n in node.allocated_gres.items()))
-        ),
+        **node_gres(
+            ",".join(f"{name}:{n}" for name, n in node.configured_gres.items()),
+            ",".join(f"gres/{name}={n}" for name, n in node.allocated_gres.items()),
+        )._asdict(),
         partitions=tuple(node.partitions),
         features=tuple(node.active_features),
+        weight=node.weight or 1,
     )
 
 

@@ -1,15 +1,27 @@
-"""SiteFactor updates as the lines that scontrol reads from its standard input. Pure."""
+"""SiteFactor updates: as lines for scontrol's standard input, and which of them failed by what it says."""
 
+import logging
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from slurm_score.errors import ControllerDownError, shown
 from slurm_score.plan import SiteFactorUpdate
+from slurm_score.slurm.answers import DOWN, Answer, failed
+from slurm_score.slurm.gateway import UpdateFailure
+from slurm_score.slurm.parse import parse_update_failures
+
+log = logging.getLogger(__name__)
 
 MAX_LINE = 3_900
 """Characters of a line: an scontrol that was built without readline reads 4,095 at once."""
 
 MAX_IDS = 300
 """Ids in a line."""
+
+_IGNORED = "Value ignored"
+"""scontrol's words for a SiteFactor out of range; it doesn't say of which job."""
+_BRACKETS = re.compile(r"[\[\]]")
 
 
 def update_lines(updates: Sequence[SiteFactorUpdate]) -> Iterator[str]:
@@ -42,3 +54,27 @@ def _lists(ids: Sequence[str]) -> Iterator[list[str]]:
             yield [job_id]
     if run:
         yield run
+
+
+def failed_updates(updates: Sequence[SiteFactorUpdate], answer: Answer) -> tuple[UpdateFailure, ...]:
+    """Return the updates that scontrol reported as failed; other complaints of it go into the log.
+
+    Raises:
+        ControllerDownError: slurmctld went down on the way.
+        SlurmError: scontrol failed without saying which update did.
+    """
+    by_id = {_BRACKETS.sub("", update.update_id): update for update in updates}
+    failures: dict[str, UpdateFailure] = {}
+    told = list(parse_update_failures(answer.stderr))
+    for job, sentence in told:
+        update = by_id.get(_BRACKETS.sub("", job))
+        if DOWN.search(sentence):
+            raise ControllerDownError(f"scontrol update: {sentence}", stderr=answer.stderr)
+        if update is not None:
+            failures.setdefault(update.update_id, UpdateFailure(update, sentence))
+        else:
+            log.warning("scontrol update: %s", shown(f"{sentence} {job}".strip(), 200))
+    unsaid = not any(job for job, _ in told) or any(_IGNORED in sentence for _, sentence in told)
+    if answer.returncode and unsaid:
+        raise failed(("scontrol", "update"), answer)
+    return tuple(failures.values())

@@ -15,7 +15,8 @@ with atheris.instrument_imports(include=["slurm_score"]):
     from slurm_score.hosts import parse_hosts
     from slurm_score.jobid import parse_job_id
     from slurm_score.nodestate import parse_node_state
-    from slurm_score.slurm.parse import parse_nodes, parse_squeue, parse_update_failures
+    from slurm_score.slurm.parse import parse_squeue, parse_update_failures
+    from slurm_score.slurm.parse_nodes import parse_nodes
     from slurm_score.units import (
         format_duration,
         parse_count,

@@ -25,12 +25,13 @@ from dataclasses import replace
 import numpy as np
 
 from slurm_score.columns import Ints, columns_of
+from slurm_score.contention import gpu_pressure
 from slurm_score.gres import GpuCount, gpu_request
 from slurm_score.hints import NO_HINTS, parse_hints
-from slurm_score.inventory import gpu_pressure
 from slurm_score.model import Cluster, Floats, Job, Node, Partition, Queue, SlurmConfig
 from slurm_score.plan import plan_updates
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.score import Scores, score_queue
 from slurm_score.snapshot import Snapshot
 

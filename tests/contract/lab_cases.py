@@ -21,6 +21,7 @@ def json(case: Recording) -> None:
 
     All of them are in a state that lasts, since text and JSON are asked for one after the other.
     """
+    _reserve(case)
     _prepare(case)
     case.stage.wait_until("array", "BeginTime", "%r")
     case.stage.wait_until("pending", "BeginTime", "%r")
@@ -38,12 +39,10 @@ def cluster(case: Recording) -> None:
 def queue(case: Recording) -> None:
     """Jobs that wait behind one that holds every node: held, pinned, scored, with all kinds of limit."""
     stage = case.stage
-    later = "create reservation=later start=now+2days duration=60 users=alice nodes=g2"
-    stage.root("scontrol", *later.split(" "))
+    _reserve(case)
     stage.afterwards_run(
         "scontrol update NodeName=g1 AvailableFeatures=a100,nvlink",
         "scontrol update NodeName=g1 ActiveFeatures=a100,nvlink",
-        "scontrol delete ReservationName=later",
     )
     bad_constraints, *others = SITUATIONS["queue"]
     stage.submit((bad_constraints,))
@@ -51,6 +50,20 @@ def queue(case: Recording) -> None:
     stage.submit(others)
     stage.settle(SITUATIONS["queue"])
     case.ask(["jobs"])
+
+
+def places(case: Recording) -> None:
+    """Jobs that say where to run, on how many nodes and with how much memory, and the reservations."""
+    _reserve(case)
+    _prepare(case)
+    case.ask(["jobs"], ["cluster"])
+
+
+def _reserve(case: Recording) -> None:
+    """Reserve g1 or g2 for later, as long as the case lasts."""
+    later = "create reservation=later start=now+2days duration=60 users=alice nodes=g1,g2"
+    case.stage.root("scontrol", *later.split(" "))
+    case.stage.afterwards_run("scontrol delete ReservationName=later")
 
 
 def gpus(case: Recording) -> None:
@@ -226,6 +239,7 @@ LAB_CASES: dict[str, CaseFunction] = {
     "json": json,
     "cluster": cluster,
     "queue": queue,
+    "places": places,
     "gpus": gpus,
     "gpus-running": gpus_running,
     "arrays": arrays,

@@ -30,8 +30,14 @@ STATES = {
 
 
 def inventory(case: Recording) -> None:
-    """Nodes with two GPU types, MIG slices, shards, capitals in a type, no_consume, no type, no GPU."""
-    case.stage.submit(SITUATIONS["inventory"])
+    """Nodes with two GPU types, MIG slices, shards, capitals in a type, no_consume, no type, no GPU, and
+    jobs that wait for slices and shards.
+    """
+    stage = case.stage
+    stage.root("scontrol", "update", "NodeName=m1", "Weight=7")
+    stage.afterwards_run("scontrol update NodeName=m1 Weight=1")
+    stage.submit(SITUATIONS["inventory"])
+    stage.settle(SITUATIONS["inventory"])
     case.ask(["jobs"], ["cluster"])
 
 

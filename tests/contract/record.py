@@ -55,7 +55,16 @@ def record(release: str, only: set[str]) -> None:
             LAB_CASES | CONFIG_CASES,
             Cluster(release, daemons=(), shape=shapes.lab(), slurm_conf=shapes.LAB_CONF),
         ),
-        (NODE_CASES, Cluster(release, daemons=(), shape=shapes.nodes(), slurm_conf=shapes.nodes_conf())),
+        (
+            NODE_CASES,
+            Cluster(
+                release,
+                daemons=(),
+                shape=shapes.nodes(),
+                slurm_conf=shapes.nodes_conf(),
+                files={shapes.TOPOLOGY_PATH: shapes.TOPOLOGY},
+            ),
+        ),
     )
     for table, cluster in clusters:
         wanted = {name: function for name, function in table.items() if not only or name in only}

@@ -15,8 +15,16 @@ LAB_CONF = {
     "PreemptType": "preempt/qos",
     "PreemptMode": "REQUEUE",
 }
+TOPOLOGY_PATH = "/etc/slurm/topology.conf"
+TOPOLOGY = """\
+SwitchName=s1 Nodes=c1,m[1-6]
+SwitchName=s2 Nodes=n[1-15]
+SwitchName=s3 Nodes=cl[1-2]
+SwitchName=top Switches=s[1-3]
+"""
 NODES_CONF = {
     "JobSubmitPlugins": None,
+    "TopologyPlugin": "topology/tree",
     "Epilog": EPILOG_PATH,
     "ResumeProgram": "/bin/true",
     "SuspendProgram": "/bin/true",

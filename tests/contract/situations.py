@@ -11,6 +11,7 @@ from math import inf
 from tests.contract.situations_documented import DOCUMENTED_JOBS
 from tests.contract.situations_gpus import FILLER, GPU_FORMS, GPU_RUNS, taken
 from tests.contract.situations_nodes import INVENTORY_JOBS, STATE_JOBS
+from tests.contract.situations_places import PLACES
 from tests.contract.situations_queue import (
     ARRAYS,
     ARRAYS_SPLIT,
@@ -22,7 +23,7 @@ from tests.contract.situations_queue import (
     WAITING,
     waits,
 )
-from tests.contract.table import Reading, Situation
+from tests.contract.table import Reading, Situation, Where
 
 
 def says(name: str, comment: str, reading: Reading) -> Situation:
@@ -145,6 +146,31 @@ JSON = (
     ),
     waits("pending", replace(WAITING, gpus=2, types={"a100": 2}), "--begin=now+1hour", "--gpus=a100:2"),
     waits(
+        "placed",
+        replace(
+            WAITING,
+            gpus=2,
+            where=Where(
+                max_nodes=1,
+                mem_mib=500,
+                features="a100",
+                prefer="nvlink",
+                req_nodes="g1",
+                exc_nodes="g3",
+                reservation="later",
+            ),
+        ),
+        "--begin=now+1hour",
+        "--gpus=2",
+        "--nodes=1",
+        "--mem=500M",
+        "--constraint=a100",
+        "--prefer=nvlink",
+        "--nodelist=g1",
+        "--exclude=g3",
+        "--reservation=later",
+    ),
+    waits(
         "held",
         replace(HELD, limit_s=inf, est_s=1200),
         "--hold",
@@ -202,6 +228,7 @@ SITUATIONS: Mapping[str, tuple[Situation, ...]] = {
     "inventory": INVENTORY_JOBS,
     "json": JSON,
     "node-states": STATE_JOBS,
+    "places": PLACES,
     "queue": (BAD_CONSTRAINTS, FILLER, *QUEUE),
     "requeued": REQUEUED,
 }

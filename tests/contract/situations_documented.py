@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tests.contract.situations_gpus import taken
 from tests.contract.situations_queue import HELD, PLAIN
-from tests.contract.table import NodeReading, Reading, Situation
+from tests.contract.table import NodeReading, Reading, Situation, Where
 
 NOW_S = 1_622_548_800
 JOB_IDS = {
@@ -41,8 +41,12 @@ ROWS: Mapping[str, Mapping[str, str]] = {
     "gres-type": {
         "JobID": "3",
         "JobArrayID": "3",
-        "tres-alloc": "cpu=1,mem=4000M,node=1,billing=1,gres/gpu=1",
+        "tres-alloc": "cpu=1,mem=500M,node=1,billing=1,gres/gpu=1",
         "tres-per-node": "gpu:a100",
+        "MinMemory": "500M",
+        "Feature": "nvlink&big",
+        "ReqNodes": "g[2-3]",
+        "Reservation": "course",
     },
     "gpus": {
         "JobID": "4",
@@ -74,6 +78,10 @@ ROWS: Mapping[str, Mapping[str, str]] = {
     "pinned": {"JobID": "11", "JobArrayID": "11", "PriorityLong": "5000", "TimeLimit": "UNLIMITED"},
     "hinted": {"JobID": "12", "JobArrayID": "12", "Comment": "score: est=20m\nsecond line"},
 }
+DETAILS: Mapping[str, tuple[str, str]] = {
+    "gpus": ("g[1-2],g7", "1-1"),
+}
+"""ExcNodeList and NumNodes of scontrol show job, where squeue doesn't tell them."""
 SPRIO_ROWS = (
     *(f"{job_id}|1|0|0|0|0|0|0|0|0|(null)" for job_id in (2, 3, 4, 5, 6, 8, 9, 12)),
     "7|5|5|0|0|0|0|0|0|0|(null)",
@@ -82,8 +90,21 @@ SPRIO_ROWS = (
 DOCUMENTED_JOBS = (
     Situation(name="running", reads={"": taken(1, {"v100": 1}, per_node=1)}),
     Situation(name="gres", reads={"": Reading(gpus=2, per_node=2)}),
-    Situation(name="gres-type", reads={"": Reading(gpus=1, types={"a100": 1}, per_node=1)}),
-    Situation(name="gpus", reads={"": Reading(gpus=3, types={"a100": 3})}),
+    Situation(
+        name="gres-type",
+        reads={
+            "": Reading(
+                gpus=1,
+                types={"a100": 1},
+                per_node=1,
+                where=Where(mem_mib=500, features="nvlink&big", req_nodes="g[2-3]", reservation="course"),
+            )
+        },
+    ),
+    Situation(
+        name="gpus",
+        reads={"": Reading(gpus=3, types={"a100": 3}, where=Where(max_nodes=1, exc_nodes="g[1-2],g7"))},
+    ),
     Situation(
         name="gpus-per-node", reads={"": Reading(nodes=2, cpus=2, gpus=4, types={"v100": 4}, per_node=2)}
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tests.contract.table import Reading, Records, Situation
+from tests.contract.table import Reading, Records, Situation, Where
 
 
 def asks(name: str, reading: Reading, *options: str, on: Mapping[str, Records] | None = None) -> Situation:
@@ -53,7 +53,13 @@ GPUS_BY_PLACEMENT = (
         "--ntasks-per-node=1",
         "--gpus-per-node=1",
     ),
-    asks("gpus-on-one-node", Reading(gpus=2), "--nodes=1", "--gpus=2"),
+    asks("gpus-on-one-node", Reading(gpus=2, where=Where(max_nodes=1)), "--nodes=1", "--gpus=2"),
+    asks(
+        "gpus-on-one-or-two-nodes",
+        Reading(gpus=2, where=Where(max_nodes=2)),
+        "--nodes=1-2",
+        "--gpus=2",
+    ),
     asks("gpus-with-cpus", Reading(cpus=6, gpus=2), "--gpus=2", "--cpus-per-gpu=3"),
     asks(
         "gres-with-cpus",
@@ -78,7 +84,7 @@ GPU_FORMS = (
     asks("gres-two-nodes", Reading(nodes=2, cpus=2, gpus=4, per_node=2), "--nodes=2", "--gres=gpu:2"),
     asks("gres-none", Reading(), "--gres=none"),
     asks("gres-zero", Reading(), "--gres=gpu:0"),
-    asks("gpus-count", Reading(gpus=2), "--gpus=2"),
+    asks("gpus-count", Reading(gpus=2, where=Where()), "--gpus=2"),
     asks("gpus-type", Reading(gpus=1, types={"a100": 1}), "--gpus=a100"),
     asks("gpus-type-count", Reading(gpus=2, types={"a100": 2}), "--gpus=a100:2"),
     asks("gpus-two-types", Reading(gpus=3, types={"a100": 1, "v100": 2}), "--gpus=a100:1,v100:2"),
@@ -107,7 +113,7 @@ GPU_FORMS = (
         "--sockets-per-node=2",
         "--gpus-per-socket=a100:1",
     ),
-    asks("gpus-with-memory", Reading(gpus=2), "--gpus=2", "--mem-per-gpu=100M"),
+    asks("gpus-with-memory", Reading(gpus=2, where=Where(mem_mib=200)), "--gpus=2", "--mem-per-gpu=100M"),
     asks("gpus-with-tasks", Reading(cpus=4, gpus=2), "--gpus=2", "--ntasks-per-gpu=2"),
     asks("gpus-and-per-task", Reading(cpus=2, gpus=4), "--gpus=4", "--gpus-per-task=2"),
     asks("gpus-and-per-node", Reading(nodes=2, cpus=2, gpus=4, per_node=2), "--gpus=4", "--gpus-per-node=2"),
@@ -129,30 +135,45 @@ GPU_FORMS = (
         options=("--array=0-3%2", "--ntasks=2", "--gpus-per-task=1"),
         reads={"_[0-3%2]": Reading(update="_[0-3]", tasks=4, cpus=2, gpus=2)},
     ),
-    asks("constraint-or", Reading(gpus=1, per_node=1), "--constraint=a100|v100", "--gres=gpu:1"),
-    asks("constraint-and", Reading(gpus=2, per_node=2), "--constraint=a100&nvlink", "--gres=gpu:2"),
+    asks(
+        "constraint-or",
+        Reading(gpus=1, per_node=1, where=Where(features="a100|v100")),
+        "--constraint=a100|v100",
+        "--gres=gpu:1",
+    ),
+    asks(
+        "constraint-and",
+        Reading(gpus=2, per_node=2, where=Where(features="a100&nvlink")),
+        "--constraint=a100&nvlink",
+        "--gres=gpu:2",
+    ),
     asks(
         "constraint-counts",
-        Reading(nodes=3, cpus=3, gpus=3, per_node=1),
+        Reading(nodes=3, cpus=3, gpus=3, per_node=1, where=Where(max_nodes=3, features="[a100*2&v100*1]")),
         "--nodes=3",
         "--constraint=[a100*2&v100*1]",
         "--gres=gpu:1",
     ),
     asks(
         "constraint-one-of",
-        Reading(nodes=2, cpus=2, gpus=2, per_node=1),
+        Reading(nodes=2, cpus=2, gpus=2, per_node=1, where=Where(max_nodes=2, features="[a100|v100]")),
         "--nodes=2",
         "--constraint=[a100|v100]",
         "--gres=gpu:1",
     ),
     asks(
         "constraint-count",
-        Reading(nodes=2, cpus=2, gpus=4, per_node=2),
+        Reading(nodes=2, cpus=2, gpus=4, per_node=2, where=Where(max_nodes=2, features="a100*2")),
         "--nodes=2",
         "--constraint=a100*2",
         "--gres=gpu:2",
     ),
-    asks("prefer", Reading(gpus=1, per_node=1), "--prefer=nvlink", "--gres=gpu:1"),
+    asks(
+        "prefer",
+        Reading(gpus=1, per_node=1, where=Where(prefer="nvlink")),
+        "--prefer=nvlink",
+        "--gres=gpu:1",
+    ),
     *GPUS_BY_PLACEMENT,
 )
 

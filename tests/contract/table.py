@@ -9,11 +9,24 @@ from slurm_score.model import Job, Node
 
 
 @dataclass(frozen=True, kw_only=True)
+class Where:
+    """Where a job may run and its memory; the defaults are those of a job that says nothing."""
+
+    max_nodes: int = 0
+    mem_mib: int = 0
+    features: str = ""
+    prefer: str = ""
+    req_nodes: str = ""
+    exc_nodes: str = ""
+    reservation: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """What must be read of one job record; the defaults are those of a plain pending job.
 
     `update` is the id to name in an update, without the job id in front; `site` is None where Slurm
-    doesn't rank the job. Durations are seconds.
+    doesn't rank the job. Durations are seconds. `where` is None in rows that aren't about it.
     """
 
     state: str = "PENDING"
@@ -26,6 +39,10 @@ class Reading:
     gpus: int = 0
     types: Mapping[str, int] = field(default_factory=dict)
     per_node: int = 0
+    slices: Mapping[str, int] = field(default_factory=dict)
+    shards: int = 0
+    shard_types: Mapping[str, int] = field(default_factory=dict)
+    where: Where | None = None
     tasks: int = 1
     held: bool = False
     pinned: bool = False
@@ -72,18 +89,22 @@ class Situation:
 class NodeReading:
     """What must be read of one node: GPUs it has and uses, in all and by type; idle types left out.
 
-    `usable` is None where no one answer is right.
+    MIG slices stand by profile, shards in all. `usable` is None where no one answer is right.
     """
 
     has: int = 0
     types: Mapping[str, int] = field(default_factory=dict)
     used: int = 0
     used_types: Mapping[str, int] = field(default_factory=dict)
+    mig: Mapping[str, int] = field(default_factory=dict)
+    mig_used: Mapping[str, int] = field(default_factory=dict)
+    shards: int = 0
+    shards_used: int = 0
     usable: bool | None = True
 
 
-def reading_of(job: Job, now_s: float) -> Reading:
-    """Return what slurm-score read of a job, in the words of the table."""
+def reading_of(job: Job, now_s: float, expected: Reading | None) -> Reading:
+    """Return what slurm-score read of a job, in the words of the table and as far as it says."""
     return Reading(
         state=job.state,
         update=job.update_id.lstrip("0123456789"),
@@ -95,6 +116,10 @@ def reading_of(job: Job, now_s: float) -> Reading:
         gpus=job.gpus.total,
         types=dict(job.gpus.types),
         per_node=job.gpus.per_node,
+        slices=dict(job.slices.types),
+        shards=job.shards.total,
+        shard_types=dict(job.shards.types),
+        where=None if expected is None or expected.where is None else _where(job),
         tasks=job.task_count,
         held=job.held,
         pinned=job.pinned,
@@ -108,6 +133,18 @@ def reading_of(job: Job, now_s: float) -> Reading:
     )
 
 
+def _where(job: Job) -> Where:
+    return Where(
+        max_nodes=job.max_nodes,
+        mem_mib=job.mem_mib,
+        features=job.features,
+        prefer=job.prefer,
+        req_nodes=job.req_nodes,
+        exc_nodes=job.exc_nodes,
+        reservation=job.reservation,
+    )
+
+
 def node_reading_of(node: Node, expected: NodeReading) -> NodeReading:
     """Return what slurm-score read of a node, in the words of the table."""
     return NodeReading(
@@ -115,5 +152,9 @@ def node_reading_of(node: Node, expected: NodeReading) -> NodeReading:
         types=dict(node.gpus.types),
         used=node.gpus_used.total,
         used_types={name: count for name, count in node.gpus_used.types.items() if count},
+        mig=dict(node.mig.types),
+        mig_used={name: count for name, count in node.mig_used.types.items() if count},
+        shards=node.shards.total,
+        shards_used=node.shards_used.total,
         usable=None if expected.usable is None else node.usable,
     )

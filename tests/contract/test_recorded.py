@@ -10,12 +10,12 @@ import re
 
 import pytest
 
-from slurm_score.model import Cluster, Job, Partition, Queue
+from slurm_score.model import Cluster, Job, Partition, Queue, Reservation
 from slurm_score.plan import skip_reason
 from tests.contract.replay import RecordedCase, Replay, case_id, gateway_of, recorded
 from tests.contract.situations import SITUATIONS
-from tests.contract.situations_nodes import NODES
-from tests.contract.table import NodeReading, Reading, Situation, node_reading_of, reading_of
+from tests.contract.situations_nodes import NODES, nodes_on
+from tests.contract.table import NodeReading, Situation, node_reading_of, reading_of
 
 DAY = 86400.0
 NOT_ASKED_FOR_JOBS = {"cluster", "config-basic", "errors"}
@@ -46,7 +46,7 @@ JOBS = [
 NODE_ROWS = [
     pytest.param(case, node, reading, id=f"{case.release}-{case.name}-{node}")
     for case in recorded(*NODES)
-    for node, reading in NODES[case.name].items()
+    for node, reading in nodes_on(case.release, case.name).items()
 ]
 
 
@@ -54,12 +54,13 @@ NODE_ROWS = [
 def test_job_is_read_as_it_was_submitted(case: RecordedCase, situation: Situation) -> None:
     """State, size, GPUs, limit, hold, pin, rank and hints of each record are those of the table."""
     job_id, jobs = case.jobs[situation.name], read_jobs(case)
-    readings: dict[str, Reading] = {
-        label.removeprefix(str(job_id)): reading_of(job, case.now_s)
+    expected = situation.reads_on(case.release) or {}
+    mine = {
+        label.removeprefix(str(job_id)): job
         for label, job in jobs.items()
         if job_id in (job.job_id, job.het_job_id) or label.startswith(f"{job_id}_")
     }
-    assert readings == situation.reads_on(case.release)
+    assert {s: reading_of(job, case.now_s, expected.get(s)) for s, job in mine.items()} == expected
     assert {job.user for label, job in jobs.items() if job.job_id == job_id} <= {situation.user}
 
 
@@ -116,6 +117,67 @@ def test_features_and_partitions_of_nodes_are_read(case: RecordedCase) -> None:
         "g3": (("v100",), ("main",)),
         "g4": (("a100", "v100"), ("main",)),
         "c1": ((), ("main",)),
+    }
+
+
+@pytest.mark.parametrize("case", recorded("inventory"), ids=case_id)
+def test_leaf_switches_and_weights_of_nodes_are_read(case: RecordedCase) -> None:
+    """scontrol show topology under topology/tree; only m1 was given a Weight."""
+    nodes = read_cluster(case).nodes
+    assert {(node.name.rstrip("0123456789"), node.switch) for node in nodes} == {
+        ("m", "s1"),
+        ("c", "s1"),
+        ("n", "s2"),
+        ("cl", "s3"),
+    }
+    assert {node.name: node.weight for node in nodes if node.weight != 1} == {"m1": 7}
+
+
+@pytest.mark.parametrize("case", recorded("cluster"), ids=case_id)
+def test_cluster_without_topology_has_no_switches(
+    case: RecordedCase, caplog: pytest.LogCaptureFixture
+) -> None:
+    """scontrol show topology then prints nothing, on 22.05 with a complaint, and ends with 0."""
+    assert {node.switch for node in read_cluster(case).nodes} == {""}
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("case", recorded("node-states"), ids=case_id)
+def test_active_reservations_are_read(case: RecordedCase) -> None:
+    """Their nodes have the flag RESERVED, and one MAINTENANCE as well."""
+    cluster = read_cluster(case)
+    assert dict(cluster.reservations) == {
+        "repair": Reservation(name="repair", active=True, nodes=("n6",)),
+        "course": Reservation(name="course", active=True, nodes=("n7",)),
+    }
+    assert {node.name for node in cluster.nodes if "RESERVED" in node.states} == {"n6", "n7"}
+
+
+@pytest.mark.parametrize("case", recorded("places"), ids=case_id)
+def test_reservation_that_is_to_come_is_not_active(case: RecordedCase) -> None:
+    """scontrol show reservation says State=INACTIVE; its nodes are free until then."""
+    assert dict(read_cluster(case).reservations) == {
+        "later": Reservation(name="later", active=False, nodes=("g1", "g2"))
+    }
+
+
+@pytest.mark.parametrize("case", recorded("cluster"), ids=case_id)
+def test_cluster_without_reservations_has_none(case: RecordedCase) -> None:
+    """scontrol says so in a sentence."""
+    assert dict(read_cluster(case).reservations) == {}
+
+
+@pytest.mark.parametrize("case", recorded("gpus-running"), ids=case_id)
+def test_hosts_of_running_jobs_are_read(case: RecordedCase) -> None:
+    """NodeList of squeue; of a job on two nodes as one list."""
+    jobs, names = read_jobs(case), {job_id: name for name, job_id in case.jobs.items()}
+    assert {names[int(label)]: job.node_list for label, job in jobs.items() if "_" not in label} == {
+        "runs-gres": "g[1-2]",
+        "runs-gpus": "g3",
+        "runs-per-task": "g2",
+        "runs-two-types": "g4",
+        "runs-per-socket": "g1",
+        "runs-without": "c1",
     }
 
 

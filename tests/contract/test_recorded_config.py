@@ -47,6 +47,7 @@ def test_configuration_is_read(case: RecordedCase) -> None:
         priority_type="priority/multifactor",
         priority_weights=dict.fromkeys(WEIGHTS, 0),
         scheduler_parameters=("bf_interval=2", "bf_continue", "sched_interval=2", "batch_sched_delay=1"),
+        select_type_parameters=("CR_CORE",),
         controllers=("ctl",),
         plugin_dirs=("/usr/lib/x86_64-linux-gnu/slurm-wlm",),
         slurm_conf="/etc/slurm/slurm.conf",

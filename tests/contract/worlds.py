@@ -116,7 +116,7 @@ def pyslurm_world(case: RecordedCase, monkeypatch: pytest.MonkeyPatch) -> World:
     replay = Replay(case)
     stub = BehavingStub(case.jobs, int(case.now_s), replay)
     install(monkeypatch, stub)
-    gateway = PyslurmGateway(gateway_of(case, stub.run), lambda: float(case.now_s))
+    gateway = PyslurmGateway(gateway_of(case, stub.run))
     return World(gateway, case.jobs, lambda: replay.writes)
 
 

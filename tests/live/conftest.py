@@ -8,7 +8,9 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from . import engine, images
+from .faulty import STOP, WRAPPERS, Faulty, prepared
 from .harness import LOG_ROOT, Cluster
+from .product import Product
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -37,6 +39,19 @@ def cluster(_engine: None, release: str) -> Iterator[Cluster]:
     """
     with Cluster(release, every="1d") as running:
         yield running
+
+
+@pytest.fixture
+def faulty(cluster: Cluster) -> Iterator[Faulty]:
+    """The product on full nodes, in enforce, and no reprioritizer running."""
+    cluster.exec(["daemon.sh", "stop", "reprioritizer"], check=False)
+    try:
+        yield prepared(Product(cluster))
+    finally:
+        cluster.exec(["rm", "--recursive", "--force", WRAPPERS, STOP])
+        cluster.exec(["daemon.sh", "stop", "reprioritizer", "KILL"], check=False)
+        cluster.clear_jobs()
+        cluster.start_daemon("reprioritizer")
 
 
 @pytest.hookimpl(wrapper=True)

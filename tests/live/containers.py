@@ -48,6 +48,11 @@ def addresses(network: Network, hostnames: list[str]) -> dict[str, str]:
     return {name: str(subnet[FIRST_HOST + index]) for index, name in enumerate(hostnames)}
 
 
+def create_volume(client: DockerClient, name: str, labels: dict[str, str]) -> str:
+    """Returns the name of a volume that several containers can share."""
+    return str(client.volumes.create(name, labels=labels).name)
+
+
 def create_container(
     client: DockerClient,
     image: str,
@@ -58,8 +63,9 @@ def create_container(
     role: str,
     labels: dict[str, str],
     environment: dict[str, str],
+    volumes: Mapping[str, str],
 ) -> Container:
-    """Returns the container, created but not started."""
+    """Returns the container, created but not started; volumes maps a volume to its folder there."""
     endpoint = client.api.create_endpoint_config(ipv4_address=hosts[hostname])
     return client.containers.create(
         image,
@@ -68,6 +74,7 @@ def create_container(
         hostname=hostname,
         labels=labels,
         environment=environment,
+        volumes=[f"{volume}:{folder}" for volume, folder in volumes.items()],
         network=network.name,
         networking_config={str(network.name): endpoint},
         # In /etc/hosts rather than the engine's name service: a killed node must keep its name.

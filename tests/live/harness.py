@@ -23,6 +23,7 @@ from .execute import ExecError, ExecTimeoutError, Result
 __all__ = ["Cluster", "ClusterError", "ExecError", "ExecTimeoutError", "Result", "wait_for"]
 
 READY = b"entrypoint: ready"  # the last line of entrypoint.sh
+STATE_FOLDER = "/var/lib/slurm/slurmctld"  # StateSaveLocation
 READY_TIMEOUT_S = 120.0
 DAEMON_TIMEOUT_S = 60.0
 DAEMON_NOT_RUNNING = 3  # exit code of daemon.sh check
@@ -78,8 +79,8 @@ class Cluster:
 
     @property
     def nodes(self) -> list[str]:
-        """The names of all containers, the controller first."""
-        return [self.topology.controller, *self.topology.nodes]
+        """The names of all containers, the controllers first."""
+        return [*self.topology.controllers, *self.topology.nodes]
 
     @property
     def is_up(self) -> bool:
@@ -183,9 +184,9 @@ class Cluster:
 
     # -- faults --------------------------------------------------------------------------------------------
 
-    def start_daemon(self, name: str, *, node: str = "ctl") -> None:
+    def start_daemon(self, name: str, *, node: str = "ctl", env: Mapping[str, str] | None = None) -> None:
         """Starts service, reprioritizer, slurmctld, slurmdbd, ... and returns when it answers."""
-        self.exec(["daemon.sh", "start", name], node=node)
+        self.exec(["daemon.sh", "start", name], node=node, env=env)
         wait_for(lambda: self._daemon_answers(name, node), DAEMON_TIMEOUT_S, f"{node}: {name} answers")
 
     def stop_daemon(self, name: str, signal: str = "TERM", *, node: str = "ctl") -> None:
@@ -237,6 +238,7 @@ class Cluster:
         files = topology.render(self.topology, self.release.name, self._slurm_conf)
         key = {"/etc/munge/munge.key": secrets.token_bytes(128)}
         archive = containers.archive({**files, **self._files, **key})
+        state = containers.create_volume(self.client, self.name, self._labels())
         for node in self.nodes:
             container = containers.create_container(
                 self.client,
@@ -244,12 +246,17 @@ class Cluster:
                 network,
                 self._hosts,
                 node,
-                role="node" if node in self.topology.nodes else "ctl",
+                role=self._role(node),
                 labels=self._labels(),
                 environment=self._environment(node),
+                volumes={state: STATE_FOLDER} if node in self.topology.controllers else {},
             )
             container.put_archive("/", archive)
             container.start()
+
+    def _role(self, node: str) -> str:
+        roles = {self.topology.controller: "ctl", self.topology.backup: "backup"}
+        return roles.get(node, "node")
 
     def _environment(self, node: str) -> dict[str, str]:
         if node in self.topology.nodes:

@@ -1,4 +1,4 @@
-"""Removes containers and networks of clusters, above all of those whose owner is dead.
+"""Removes containers, networks and volumes of clusters, above all of those whose owner is dead.
 
 Run as a program (leftovers.py CLUSTER_ID) it waits for the end of its standard input, which comes with the
 end of the process that holds the other side, and removes that cluster: nothing is left even after a SIGKILL.
@@ -6,6 +6,7 @@ end of the process that holds the other side, and removes that cluster: nothing 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -37,15 +38,16 @@ def is_dead(owner_label: str) -> bool:
 
 
 def remove(client: DockerClient, cluster_id: str) -> None:
-    """Removes all containers and networks of one cluster; what is gone already is no error."""
+    """Removes all containers, networks and volumes of one cluster; what is gone already is no error."""
     selection: dict[str, str | list[str] | bool] = {"label": f"{LABEL}={cluster_id}"}
     for container in client.containers.list(all=True, filters=selection, ignore_removed=True):
         _remove_container(container)
     for network in client.networks.list(filters=selection):
-        try:
+        with contextlib.suppress(NotFound):
             network.remove()
-        except NotFound:
-            continue
+    for volume in client.volumes.list(filters=selection):
+        with contextlib.suppress(NotFound):
+            volume.remove()
 
 
 def cluster_ids(client: DockerClient, *, owned_by: str | None = None) -> set[str]:

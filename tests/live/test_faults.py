@@ -1,143 +1,23 @@
 """What goes wrong on real Slurm while the reprioritizer works, and that the queue is right two cycles later.
 
-No clock is set here: containers share the host's. Clocks that jump are in tests/unit/test_reprioritizer.py.
+Two controllers, rate limits and clocks are in test_controllers.py and test_limits.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 
-import pytest
+from .faulty import BY_LIMIT, JOBS, STOP, Faulty
+from .harness import wait_for
+from .product import OPERATOR, POLICY_PATH
 
-from .harness import Cluster, wait_for
-from .product import OPERATOR, POLICY_PATH, Product
-
-BY_LIMIT = """\
-mode: {mode}
-slurm_factors: replace
-updates: {{min_age: 1s}}
-factors:
-  wait: {{weight: 0}}
-  remaining: {{weight: 1000, half_at: 30m}}
-  size: {{weight: 0}}
-  qos: {{weight: 0}}
-  gres_fit: {{weight: 0}}
-"""
-"""Shorter jobs first, by points that nothing but the time limit changes."""
-
-JOBS = 30
-LOG = "/var/log/slurm-score/reprioritizer.log"
-STOP = "/var/lib/slurm-score/STOP"
-WRAPPERS = "/tmp/wrappers"
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-SUBMIT = f"""
-sbatch --parsable --output=/dev/null --job-name=held --hold --time=1 --wrap='sleep 1000' >&2
-for i in $(seq {JOBS}); do
-  sbatch --parsable --output=/dev/null --job-name=t$i --exclusive --nodes=3 --time=$i --wrap='sleep 1000'
-done
-"""
-
-WRAPPER = """#!/bin/bash
-# scontrol as it is, but for updates from standard input.
-[ $# -gt 0 ] && exec /usr/bin/scontrol "$@"
-{instead}
-"""
-SLOW = 'while read -r line; do echo "$line"; sleep 0.1; done | /usr/bin/scontrol'
 HANGS = "exec sleep 600"
 FIRST = "[ -e {done} ] || {{ touch {done}; {commands}; }} >/dev/null 2>&1\nexec /usr/bin/scontrol"
 
 
-@dataclass(frozen=True)
-class Faulty:
-    """A product with thirty jobs that all want another SiteFactor, one held and one pinned."""
-
-    product: Product
-    jobs: tuple[int, ...]
-    held: int
-    pinned: int
-    submitted_s: int
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster that it runs on."""
-        return self.product.cluster
-
-    def wrap(self, instead: str) -> dict[str, str]:
-        """Puts a wrapper in scontrol's place and returns the environment in which it is found."""
-        self.cluster.exec(["mkdir", "--parents", WRAPPERS])
-        self.cluster.write_file(f"{WRAPPERS}/scontrol", WRAPPER.format(instead=instead), mode=0o755)
-        return {"PATH": f"{WRAPPERS}:{PATH}"}
-
-    def start(self, env: dict[str, str] | None = None) -> None:
-        """Starts the reprioritizer with a cycle each second, as a daemon with an empty log."""
-        self.cluster.exec(["truncate", "--size=0", LOG])
-        settings = {"SLURM_SCORE_EVERY": "1s", "SLURM_SCORE_DEADLINE": "10s"} | (env or {})
-        self.cluster.exec(["daemon.sh", "start", "reprioritizer"], env=settings)
-
-    def start_slowly(self) -> int:
-        """Starts it and returns how many updates were carried out, once it is in the middle of its burst."""
-        self.start(self.wrap(SLOW))
-        wait_for(lambda: self.updated() >= 3, 30, lambda: f"some of the updates, {self.log()}")
-        return self.updated()
-
-    def updated(self) -> int:
-        """Returns how many of the jobs have a SiteFactor."""
-        sites = self.product.sites()
-        return sum(sites.get(job_id, 0) > 0 for job_id in self.jobs)
-
-    def log(self) -> str:
-        """Returns the reprioritizer's log."""
-        return self.cluster.read_file(LOG)
-
-    def wait_for_log(self, text: str) -> None:
-        """Returns when the log has the text."""
-        wait_for(lambda: text in self.log(), 60, lambda: f"{text!r} in the log, {self.log()}")
-
-    def assert_converged(self, *, also: tuple[str, ...] = ()) -> None:
-        """Two cycles leave nothing to do; the order is right, no job lost, and held and pinned as before."""
-        reports = [self.product.cycle().stdout for _ in range(3)]
-        assert " 0 to change, 0 sent, 0 failed" in reports[-1], reports
-        order = [name for name in self.product.order() if name not in also]
-        assert order == ["pinned", *(f"t{i}" for i in range(1, JOBS + 1))]
-        held, pinned = self.product.show_job(self.held), self.product.show_job(self.pinned)
-        assert (held["Priority"], held["Reason"], pinned["Priority"]) == ("0", "JobHeldUser", "5000")
-        assert not any("Held" in self.product.show_job(job_id)["Reason"] for job_id in self.jobs)
-
-
-@pytest.fixture
-def faulty(cluster: Cluster) -> Iterator[Faulty]:
-    """The product on full nodes, in enforce, and no reprioritizer running."""
-    cluster.exec(["daemon.sh", "stop", "reprioritizer"], check=False)
-    try:
-        yield _prepared(Product(cluster))
-    finally:
-        cluster.exec(["rm", "--recursive", "--force", WRAPPERS, STOP])
-        cluster.exec(["daemon.sh", "stop", "reprioritizer", "KILL"], check=False)
-        cluster.clear_jobs()
-        cluster.start_daemon("reprioritizer")
-
-
-def _prepared(product: Product) -> Faulty:
-    product.set_policy(BY_LIMIT.format(mode="observe"))
-    product.cycle()
-    product.fill()
-    made = product.cluster.exec(["bash", "-c", SUBMIT], user="alice")
-    jobs = tuple(map(int, made.stdout.split()))
-    pinned = product.submit("--job-name=pinned", "--exclusive", "--nodes=3", "--time=60")
-    submitted_s = product.now_s()
-    product.set_policy(BY_LIMIT.format(mode="enforce"))
-    wait_for(lambda: set(jobs) <= product.sites().keys(), 30, "Slurm ranks the jobs")
-    wait_for(lambda: product.now_s() > submitted_s + 2, 30, "the jobs are older than min_age")
-    product.cluster.exec(["scontrol", "update", f"JobId={pinned}", "Priority=5000"])
-    return Faulty(product, jobs, int(made.stderr.split()[-1]), pinned, submitted_s)
-
-
 def test_slurmctld_killed_in_mid_burst(faulty: Faulty) -> None:
     """Trap 26: the loop says so, waits for it, and goes on by itself; nothing of ours is restarted."""
-    _save_state(faulty)
+    faulty.save_state()
     assert faulty.start_slowly() < JOBS
     faulty.cluster.stop_daemon("slurmctld", "KILL")
     faulty.wrap("exec /usr/bin/scontrol")
@@ -146,22 +26,6 @@ def test_slurmctld_killed_in_mid_burst(faulty: Faulty) -> None:
     faulty.wait_for_log(" 0 to change")
     assert "Slurm is in trouble: 1/2 of the updates" in faulty.log()
     faulty.assert_converged()
-
-
-def _save_state(faulty: Faulty) -> None:
-    """Returns when slurmctld has written down the jobs; one that never wrote all files would not start."""
-    folder = "/var/lib/slurm/slurmctld"
-    if faulty.cluster.exec(["test", "-e", f"{folder}/assoc_usage"], check=False).returncode:
-        faulty.product.stop_slurmctld()
-        faulty.cluster.start_daemon("slurmctld")
-    wait_for(
-        lambda: (
-            int(faulty.cluster.exec(["stat", "--format=%Y", f"{folder}/job_state"]).stdout)
-            > faulty.submitted_s
-        ),
-        30,
-        "slurmctld saves the jobs",
-    )
 
 
 def test_reprioritizer_killed_in_mid_burst(faulty: Faulty) -> None:
@@ -199,11 +63,11 @@ def test_second_reprioritizer_stands_by(faulty: Faulty) -> None:
 
 
 def test_scontrol_that_hangs(faulty: Faulty) -> None:
-    """It is killed at the cycle's deadline; the next cycle does its work."""
-    argv = ["slurm-score", "reprioritize", "--once", "--deadline", "1s"]
+    """It is killed at the cycle's deadline, not later; the next cycle does its work."""
+    argv = ["slurm-score", "reprioritize", "--once", "--deadline", "3s"]
     hung = faulty.cluster.exec(argv, user=OPERATOR, env=faulty.wrap(HANGS), check=False)
     assert (hung.returncode, faulty.updated()) == (1, 0)
-    assert "slurm-score: scontrol: no answer within 10 s" in hung.stderr
+    assert re.search(r"slurm-score: scontrol: no answer within [0-2]\.\d+ s", hung.stderr), hung.stderr
     faulty.assert_converged()
 
 

@@ -114,11 +114,13 @@ class User(_Strict):
 class Topology(_Strict):
     """The whole cluster: one controller, named nodes, partitions, QOS priorities, accounts and users.
 
+    backup is the host of a second controller, which shares StateSaveLocation with the first, empty for none;
     more_lines go to the end of slurm.conf: nodes without a container, and what else a test needs there.
     """
 
     cluster: str
     controller: str
+    backup: str = ""
     nodes: dict[str, Node]
     partitions: dict[str, Partition]
     qos: dict[str, int]
@@ -126,6 +128,11 @@ class Topology(_Strict):
     accounts: tuple[str, ...]
     users: dict[str, User]
     more_lines: tuple[str, ...] = ()
+
+    @property
+    def controllers(self) -> list[str]:
+        """The hosts of the controllers, the primary first."""
+        return [host for host in (self.controller, self.backup) if host]
 
     @property
     def gpu_types(self) -> list[str]:

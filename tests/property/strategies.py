@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from slurm_score.conditions import Load
+from slurm_score.contention import gpu_pressure
 from slurm_score.factors import registry
 from slurm_score.gres import NO_GPUS, GpuCount, GpuRequest, gpu_request
 from slurm_score.hints import Hints
-from slurm_score.inventory import gpu_pressure
 from slurm_score.model import Cluster, Job, Node, Partition, PastRun, Queue, SlurmConfig
 from slurm_score.policy import Policy, load_policy
 from slurm_score.profiles import ProfileState, effective

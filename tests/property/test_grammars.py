@@ -10,10 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slurm_score.errors import ParseError, shown
-from slurm_score.gres import Gres, count_gpus, format_gres, gpu_request, gpus_in_use, parse_gres
+from slurm_score.gres import Gres, count_gpus, format_gres, gpu_request, parse_gres
 from slurm_score.hints import MAX_PROBLEMS, Hints, format_hints, parse_hints
 from slurm_score.hosts import parse_hosts
 from slurm_score.jobid import JobId, count_tasks, parse_job_id
+from slurm_score.node_gres import gpus_in_use
 from slurm_score.nodestate import NodeState, parse_node_state
 from slurm_score.units import (
     MAX_DURATION_S,

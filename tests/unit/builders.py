@@ -7,8 +7,8 @@ g3 with four v100, 8 CPUs each. QOS normal has priority 0, high 1,000, low 250.
 from dataclasses import replace
 from typing import Any
 
+from slurm_score.contention import gpu_pressure
 from slurm_score.gres import GpuCount, GpuRequest, gpu_request
-from slurm_score.inventory import gpu_pressure
 from slurm_score.model import Cluster, Job, Node, Partition, Queue, SlurmConfig
 from slurm_score.policy import Policy, load_policy
 

@@ -15,9 +15,8 @@ import pytest
 
 from slurm_score.slurm.gateway import Access, Gateway
 from slurm_score.slurm.pyslurm_gateway import PyslurmGateway
-from tests.unit.builders import NOW
-from tests.unit.slurm_texts import CONFIG, NODE, PARTITION, USERS
-from tests.unit.test_commands import Slurm, gateway
+from tests.unit.commands_support import Slurm, gateway
+from tests.unit.slurm_texts import CONFIG, NODE, PARTITION, RESERVATIONS, TOPOLOGY, USERS
 
 JOB: dict[str, Any] = {
     "id": 812,
@@ -39,6 +38,13 @@ JOB: dict[str, Any] = {
     "start_time": None,
     "time_limit": 60,
     "num_nodes": 1,
+    "max_nodes": None,
+    "allocated_nodes": None,
+    "required_nodes": None,
+    "excluded_nodes": None,
+    "constraints": [],
+    "reservation": None,
+    "memory": None,
     "cpus": 1,
     "ntasks": 1,
     "gres": {},
@@ -63,6 +69,7 @@ NODE_RECORD: dict[str, Any] = {
     "allocated_gres": {"gpu": 4, "gpu:a100": 4},
     "partitions": ["main", "gpu"],
     "active_features": ["nvlink"],
+    "weight": 1,
 }
 PARTITION_RECORD: dict[str, Any] = {
     "name": "main",
@@ -139,6 +146,8 @@ def commands(**answers: str) -> Slurm:
         "scontrol": "",
         "scontrol_show_config": CONFIG,
         "scontrol_show_partition": PARTITION,
+        "scontrol_show_topology": TOPOLOGY,
+        "scontrol_show_reservation": RESERVATIONS,
         "scontrol_show_node": NODE.replace("g1", "n1"),
         "scontrol_show_assoc_mgr_flags=qos": "QOS=high(2)\n    Priority=1000",
         "scontrol_show_assoc_mgr_flags=users": USERS,
@@ -148,4 +157,4 @@ def commands(**answers: str) -> Slurm:
 
 def door(slurm: Slurm, access: Access = Access.READ_ONLY) -> Gateway:
     """Return a gateway through the installed pyslurm."""
-    return PyslurmGateway(gateway(slurm, access), lambda: float(NOW))
+    return PyslurmGateway(gateway(slurm, access))

@@ -3,14 +3,15 @@
 import http.client
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from slurm_score.inventory import gpu_pressure
-from slurm_score.policy import parse_policy
+from slurm_score.contention import gpu_pressure
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.service.background import running_service
 from slurm_score.service.client import ServiceClient
 from slurm_score.service.server import Addresses
@@ -92,12 +93,21 @@ class Service:
             return response.status, response.headers.get_content_type(), told
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    """A service in enforce with a snapshot of three jobs."""
-    service = Service(tmp_path)
+@contextmanager
+def answering(folder: Path) -> Iterator[Service]:
+    """A service in enforce with a snapshot of three jobs, on no socket yet."""
+    service = Service(folder)
     service.policy.write_text(ENFORCE, encoding="utf-8")
     service.publish(*JOBS)
     service.running = State(service.policy, service.snapshot, service.clock)
-    with running_service(service.running, service.addresses):
+    try:
+        yield service
+    finally:
+        service.running.close()
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A running service in enforce with a snapshot of three jobs."""
+    with answering(tmp_path) as service, running_service(service.state, service.addresses):
         yield service

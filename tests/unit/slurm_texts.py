@@ -19,6 +19,7 @@ PENDING = {
     "StartTime": "N/A",
     "TimeLimit": "1:00:00",
     "NumNodes": "1",
+    "MaxNodes": "1",
     "NumCPUs": "1",
     "NumTasks": "1",
     "cpus-per-tres": "N/A",
@@ -27,6 +28,14 @@ PENDING = {
     "tres-per-node": "N/A",
     "tres-per-socket": "N/A",
     "tres-per-task": "N/A",
+    "MinMemory": "0",
+    "mem-per-tres": "N/A",
+    "Feature": "(null)",
+    "Prefer": "(null)",
+    "ReqNodes": "",
+    "ExcNodes": "",
+    "Reservation": "(null)",
+    "NodeList": "",
     "RestartCnt": "0",
     "Dependency": "(null)",
     "Origin": "NA",
@@ -55,6 +64,19 @@ PARTITION = (
     "MaxTime=7-00:00:00 MinNodes=0 LLN=NO Nodes=n[1-3] PriorityJobFactor=1 PriorityTier=1 State=UP "
     "TotalCPUs=24 TotalNodes=3 SelectTypeParameters=NONE JobDefaults=(null) "
     "TRES=cpu=24,mem=12000M,node=3,billing=24"
+)
+TOPOLOGY = (
+    "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=g[1-2]\n"
+    "SwitchName=s2 Level=0 LinkSpeed=1 Nodes=c1,g[3-4]\n"
+    "SwitchName=top Level=1 LinkSpeed=1 Nodes=c1,g[1-4] Switches=s[1-2]\n"
+)
+RESERVATIONS = (
+    "ReservationName=later StartTime=1700172800 EndTime=1700176400 Duration=01:00:00 Nodes=g2 NodeCnt=1 "
+    "CoreCnt=8 Features=(null) PartitionName=(null) Flags=SPEC_NODES TRES=cpu=8 Users=alice Groups=(null) "
+    "Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) MaxStartDelay=(null)\n"
+    "ReservationName=course StartTime=1699999000 EndTime=1700002600 Duration=01:00:00 Nodes=g[3-4] NodeCnt=2 "
+    "CoreCnt=16 Features=(null) PartitionName=(null) Flags=IGNORE_JOBS,SPEC_NODES TRES=cpu=16 Users=alice "
+    "Groups=(null) Accounts=(null) Licenses=(null) State=ACTIVE BurstBuffer=(null) MaxStartDelay=(null)\n"
 )
 USERS = (
     "User Records\n\nUserName=bobby(1002) DefAccount=x DefWckey= AdminLevel=Administrator\n"

@@ -10,7 +10,16 @@ from slurm_score.gres import gpu_request
 from slurm_score.hints import parse_hints
 from slurm_score.model import Demand, Job, RunTimes
 from slurm_score.score import score_queue
-from tests.unit.builders import DAY, HOUR, make_cluster, make_gpu_job, make_job, make_policy, make_queue
+from tests.unit.builders import (
+    DAY,
+    HOUR,
+    drained,
+    make_cluster,
+    make_gpu_job,
+    make_job,
+    make_policy,
+    make_queue,
+)
 
 BUSY: dict[str, Demand] = {"a100": ((900, 30), (500, 11), (100, 7))}
 ALICE = {"alice": RunTimes(20, 1800.0)}
@@ -56,6 +65,21 @@ def test_equal_scores_stand_ahead_of_a_new_job(site: int, ahead: int) -> None:
     assert gpus_ahead(BUSY, "v100", site) == 0
 
 
+# never
+
+
+def test_a_job_that_can_never_start_is_told_so() -> None:
+    """And of no other type beside it: the request itself must change."""
+    job = make_gpu_job(1, "gpu:a100:5")
+    assert lines(job) == ("this job can never start: it asks for 5 a100, there are 4",)
+    assert lines(job, advice={"never": False}) == ()
+
+
+def test_nothing_is_told_of_a_cluster_that_nobody_knows() -> None:
+    """Without a snapshot there are no nodes."""
+    assert lines(make_gpu_job(1, "gpu:a100:5"), cluster=make_cluster(nodes=())) == ()
+
+
 # another type
 
 
@@ -67,9 +91,11 @@ def test_idle_type_is_named_where_the_asked_one_is_queued() -> None:
 
 
 def test_idle_type_is_named_where_the_asked_one_is_taken() -> None:
-    """Nobody waits, but no node has three a100."""
-    job = make_job(1, partitions=("gpu",), gpus=gpu_request(per_node="gpu:a100:3"))
-    assert lines(job) == ("v100 is free now, a100 is not",)
+    """Nobody waits, but of two nodes with two a100 one is drained."""
+    job = make_job(1, partitions=("gpu",), gpus=gpu_request(per_node="gpu:a100:2", nodes=2), nodes=2)
+    assert lines(job, cluster=drained(make_cluster(), "g1")) == ()
+    one = make_job(1, partitions=("gpu",), gpus=gpu_request(per_node="gpu:a100:2"))
+    assert lines(one, cluster=drained(make_cluster(), "g1", "g2")) == ("v100 is free now, a100 is not",)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +103,7 @@ def test_idle_type_is_named_where_the_asked_one_is_taken() -> None:
     [
         (make_gpu_job(1, "gpu:a100:1"), {}),
         (make_gpu_job(1, "gpu:a100:1"), BUSY | {"v100": ((900, 1),)}),
-        (make_gpu_job(1, "gpu:a100:5"), BUSY),
+        (make_gpu_job(1, "gpu:a100:4", cpus=9), BUSY),
         (make_gpu_job(1, "gpu:1"), BUSY),
         (make_job(1), BUSY),
         (hinted("gpu=a100|h100"), BUSY),
@@ -86,7 +112,7 @@ def test_idle_type_is_named_where_the_asked_one_is_taken() -> None:
     ids=[
         "its own type is free",
         "the other is queued for as well",
-        "the other has too few",
+        "the other has too few CPUs beside it",
         "any type will do",
         "no GPU",
         "the user accepts no idle one",

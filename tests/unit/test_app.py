@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slurm_score.errors import PolicyError, ServiceError
-from slurm_score.policy import parse_policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.service.background import running_service
 from slurm_score.service.client import ServiceClient
 from slurm_score.service.hook import MAX_BODY

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_score import __version__
 from slurm_score.errors import ServiceError
-from slurm_score.policy import parse_policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.service.server import MAX_CONNECTIONS
 from slurm_score.service.state import MAX_REPORTS
 from tests.unit import service_support
@@ -133,7 +133,7 @@ def test_connections_beyond_the_limit_are_turned_away(service: Service) -> None:
 @pytest.mark.parametrize(
     ("broken", "method", "path", "told"),
     [
-        ("service.handlers.score_new_job", "POST", "/v1/score", "Internal Server Error"),
+        ("service.handlers.score_queue", "POST", "/v1/score", '{"error": "internal error: KeyError"}'),
         ("service.reports.dump_jobs", "GET", "/v1/jobs", '{"error":"internal error: KeyError"}'),
     ],
 )

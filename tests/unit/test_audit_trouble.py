@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from slurm_score.audit import read_cycles
-from slurm_score.audit.store import APPLICATION_ID, VERSION, remedy
+from slurm_score.audit.store import APPLICATION_ID, MIGRATIONS, VERSION, remedy
 from slurm_score.audit.trail import RETRY_S
 from slurm_score.errors import AuditError
 
 from .audit_support import Clock, cycle_of, trail_at, without_rights
 from .builders import make_job
 
+OLDEST = min(MIGRATIONS)
 MOVE_AWAY = "move it away with its -wal and -shm, and a new one is made"
 RIGHTS = "its folder and the file must be there and open to the user who runs this"
 Trouble = Callable[[Path], AbstractContextManager[None]]
@@ -81,8 +82,8 @@ def newer(path: Path) -> AbstractContextManager[None]:
 
 
 def older(path: Path) -> AbstractContextManager[None]:
-    """Let it be of an earlier release."""
-    return changed(path, f"PRAGMA user_version = {VERSION - 1}")
+    """Let it be of a release before the first one that can be brought up to date."""
+    return changed(path, f"PRAGMA user_version = {OLDEST - 1}")
 
 
 def foreign(path: Path) -> AbstractContextManager[None]:
@@ -149,7 +150,7 @@ def path() -> Iterator[Path]:
         ),
         (
             older,
-            f"an audit of another release, got schema {VERSION - 1}; this one reads and writes "
+            f"an audit of another release, got schema {OLDEST - 1}; this one reads and writes "
             f"schema {VERSION}: {MOVE_AWAY}",
         ),
         (foreign, "a database, but not an audit of slurm-score; name another file"),

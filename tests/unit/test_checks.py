@@ -7,7 +7,8 @@ import pytest
 
 from slurm_score.checks import Check, Level, checks
 from slurm_score.checks.facts import FileFacts, Health
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.slurm.gateway import Identity
 from tests.unit.check_facts import HEALTHY, NOW, SOCKET, changed, found, make_file, with_config
 
@@ -32,6 +33,7 @@ def test_a_healthy_cluster_has_nothing_but_ok() -> None:
         "right",
         "policy",
         "snapshot",
+        "gpu fit",
         "service",
         "service policy",
         "hook socket",
@@ -127,7 +129,7 @@ def test_the_rate_limit_is_told_to_whom_it_holds() -> None:
     limited = with_config(slurmctld_parameters=("rl_enable",))
     assert found(limited) == []
     assert found(changed("slurm", limited, identity=Identity("ops", "Operator"))) == [
-        "warning rate limit: SlurmctldParameters has rl_enable: user ops gets about two updates a second; "
+        "warning rate limit: SlurmctldParameters has rl_enable: user ops gets 2 requests a second; "
         "slurm and root are exempt; run the reprioritizer as SlurmUser"
     ]
 

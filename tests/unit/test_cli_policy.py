@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 from slurm_score.cli import main
 from slurm_score.cli.policy import changed_settings
 from slurm_score.model import SlurmConfig
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.snapshot import Snapshot, write_snapshot
 
 from .builders import HOUR, MINUTE, make_cluster, make_gpu_job, make_policy

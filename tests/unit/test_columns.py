@@ -8,6 +8,7 @@ import pytest
 from slurm_score.columns import Coded, columns_of
 from slurm_score.hints import Hints, parse_hints
 from slurm_score.model import PastRun
+from slurm_score.request import ask_of
 from tests.unit.builders import NOW, make_gpu_job, make_job, make_queue
 
 JOBS = (
@@ -48,7 +49,8 @@ def test_few_different_values_are_kept_once() -> None:
     """Equal requests in equal partitions share a code, whether or not they are the same object."""
     columns = columns_of(make_queue(*JOBS))
     assert (columns.qos.values, columns.qos.codes.tolist()) == (("high", "normal"), [0, 1, 1, 1, 1, 1])
-    assert columns.requests.codes.tolist() == [0, 1, 0, 0, 1, 0]
+    assert columns.asks.codes.tolist() == [0, 1, 0, 0, 1, 0]
+    assert columns.asks.values == (None, ask_of(JOBS[1]))
 
 
 def test_value_is_worked_out_once_for_each_key() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from slurm_score.errors import CommandFailedError, UnparseableAnswerError
 from slurm_score.slurm.commands import Answer
-from slurm_score.slurm.parse import parse_nodes
+from slurm_score.slurm.parse_nodes import parse_nodes
+from tests.unit.commands_support import Slurm, gateway
 from tests.unit.json_texts import JSON_NODE, PLAIN, answer
 from tests.unit.slurm_texts import CONFIG, NODE, PARTITION
-from tests.unit.test_commands import Slurm, gateway
 
 REJECTED = Answer(0, "812\n", "squeue: error: Invalid job format specification: tres-per-job\n")
 
@@ -24,6 +24,8 @@ def slurm(**answers: str | Answer) -> Slurm:
         "scontrol_show_config": CONFIG,
         "scontrol_show_partition": PARTITION,
         "scontrol_show_assoc_mgr": "",
+        "scontrol_show_topology": "",
+        "scontrol_show_reservation": "No reservations in the system\n",
     }
     return Slurm(**known | answers)
 

@@ -41,9 +41,9 @@ def test_the_submit_hook_gives_the_demo_s_jobs_their_first_score() -> None:
         product.reprioritizer.cycle()
         job_id = product.slurm.submit(STARVATION.arrivals[1].submission)
         first = product.slurm.site_factor_of(job_id)
-    # remaining 450 x 30 min / (30 min + 12 h) = 18, size 200 x 4 / 4; no wait, QOS 0, nobody else asks;
-    # the offset is 1,089, as in every first cycle
-    assert first == 218 + 1089
+    # remaining 450 x 30 min / (30 min + 12 h) = 18, size 200 x 4 / 4; no wait, QOS 0; gres_fit 100, since the
+    # partition isn't open yet and so none of its a100 is usable; the offset is 1,089, as in every first cycle
+    assert first == 318 + 1089
 
 
 def test_the_guard_keeps_the_wide_job_from_starving() -> None:

@@ -36,9 +36,10 @@ def test_parts_add_up_to_the_score() -> None:
 
 
 def test_sub_terms_are_shown_beside_their_factor() -> None:
-    """4 of 4 a100 asked: scarcity 1/2, and all four are ready."""
+    """4 of 4 a100 asked: scarcity 1/2, and all four are ready; those that weigh 0 are shown too."""
     told = explain(make_gpu_job(1, "gpu:a100:4"))
-    assert [line.details for line in told.terms] == [{}, {}, {}, {}, {"scarcity": 0.5, "ready": 1.0}]
+    fit = {"scarcity": 0.5, "ready": 1.0, "match": 1.0, "packing": 1.0, "spread": 1.0}
+    assert [line.details for line in told.terms] == [{}, {}, {}, {}, fit]
 
 
 def test_explanation_names_job_and_policy() -> None:

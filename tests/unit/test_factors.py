@@ -1,5 +1,6 @@
 """slurm_score/factors: wait, remaining, size and qos, each value worked out by hand."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from slurm_score.factors import registry
 from slurm_score.factors.size import SizeParams
 from slurm_score.factors.wait import RequeueCause, WaitParams, waits_s
 from slurm_score.hints import Hints, Urgency
-from slurm_score.model import Job, Partition, PastRun, Queue
+from slurm_score.model import Job, Partition, PastRun, Predicted, Queue
 from tests.unit.builders import (
     DAY,
     HOUR,
@@ -182,6 +183,46 @@ def test_remaining_is_higher_for_shorter_jobs(limit_s: float, factor: float) -> 
 def test_remaining_takes_the_first_source_that_tells(job: Job, text: str) -> None:
     """Hint left=, hint est=, time limit, partition's default, partition's maximum; then `unknown`."""
     assert words("remaining", job) == text
+
+
+@pytest.mark.parametrize(
+    ("job", "seconds", "factor", "text"),
+    [
+        pytest.param(
+            make_job(hints=Hints(est_s=60.0)),
+            1800.0,
+            0.5,
+            "00:30:00 to run, predicted: why; one half at 00:30:00",
+            id="before hint and limit",
+        ),
+        pytest.param(
+            make_job(time_limit_s=600.0),
+            1800.0,
+            0.75,
+            "00:10:00 to run, predicted: why, capped by the time limit; one half at 00:30:00",
+            id="never above the limit",
+        ),
+        pytest.param(
+            make_job(time_limit_s=None, partitions=("nowhere",)),
+            1800.0,
+            0.5,
+            "00:30:00 to run, predicted: why; one half at 00:30:00",
+            id="where nothing else tells",
+        ),
+    ],
+)
+def test_what_is_predicted_comes_before_all_else(job: Job, seconds: float, factor: float, text: str) -> None:
+    """With its source in words; hints are in it already, as far as they are believed."""
+    queue = replace(make_queue(job), predicted={job.job_id: Predicted(seconds, "why")})
+    assert value("remaining", job, queue) == factor
+    assert registry()["remaining"].describe(queue, registry()["remaining"].params(), 0) == text
+
+
+def test_jobs_without_a_prediction_keep_their_limit() -> None:
+    """Half of the queue may be known."""
+    queue = replace(make_queue(make_job(1), make_job(2)), predicted={2: Predicted(1800.0, "why")})
+    remaining = registry()["remaining"]
+    assert remaining.compute(queue, remaining.params()).values.tolist() == [pytest.approx(1 / 3), 0.5]
 
 
 def test_unlimited_partition_gives_no_gain() -> None:

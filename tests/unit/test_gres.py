@@ -12,7 +12,8 @@ from slurm_score.gres import (
     Gres,
     count_gpus,
     gpu_request,
-    gpus_in_use,
+    gpu_shards,
+    gpu_slices,
     least_cpus,
     parse_gres,
 )
@@ -220,60 +221,80 @@ def test_a_job_is_given_a_cpu_on_each_node_and_those_of_its_gpus(
     assert least_cpus(cpus, nodes, GpuRequest(gpus), cpus_per_tres) == least
 
 
-TWO = "gpu:a100:2,gpu:v100:2"
-
-
 @pytest.mark.parametrize(
-    ("has", "used", "count"),
+    ("texts", "gpus", "slices", "shards"),
     [
-        pytest.param("gpu:a100:4", "gpu:a100:2(IDX:0,2)", GpuCount(2, {"a100": 2}), id="no shares"),
         pytest.param(
-            "gpu:a100:2,shard:a100:8",
-            "gpu:a100:1(IDX:1),shard:a100:3(3/4,-/4)",
-            GpuCount(2, {"a100": 2}),
-            id="26.05, one GPU lent",
+            {"per_job": "gres/gpu:1g.10gb:2", "total": "cpu=1,gres/gpu=2,gres/gpu:1g.10gb=2"},
+            NO_GPUS,
+            GpuRequest(2, (("1g.10gb", 2),)),
+            NO_GPUS,
+            id="--gpus=1g.10gb:2, counted by type",
         ),
         pytest.param(
-            "gpu:A100:2,shard:A100:8",
-            "gpu:A100:0(IDX:N/A),shard:A100:0(0/4,0/4)",
-            GpuCount(0, {"a100": 0}),
-            id="24.11, nothing in use",
+            {"per_node": "gres:gpu:1g.10gb:1", "nodes": 3, "total": "cpu=3,node=3,gres/gpu=3"},
+            NO_GPUS,
+            GpuRequest(3, (("1g.10gb", 3),), per_node=1),
+            NO_GPUS,
+            id="22.05, slices that Slurm counts among the GPUs",
         ),
         pytest.param(
-            "gpu:4,shard:16",
-            "gpu:(null):1(IDX:1),shard:(null):7(3/4,0/4,4/4,0/4)",
-            GpuCount(3),
-            id="24.11, no type",
+            {"per_node": "gpu:NVIDIA_H200_NVL_4g.71gb:2,gpu:1g.10gb:1"},
+            NO_GPUS,
+            GpuRequest(3, (("1g.10gb", 1), ("nvidia_h200_nvl_4g.71gb", 2)), per_node=3),
+            NO_GPUS,
+            id="two profiles",
         ),
         pytest.param(
-            "gpu:a100:2,shard:a100:8",
-            "gpu:a100:0(IDX:N/A),shard:a100:2(IDX:0-1)",
-            GpuCount(2, {"a100": 2}),
-            id="22.05, where shards are",
-        ),
-        pytest.param("gpu:4,shard:16", "gpu:2,shard:(null):3(IDX:0-2)", GpuCount(4), id="22.05 lends twice"),
-        pytest.param(
-            "gpu:a100:2,shard:a100:8",
-            "bandwidth:0,gpu:a100:0(IDX:N/A),shard:a100:0(IDX:N/A)",
-            GpuCount(0, {"a100": 0}),
-            id="22.05, nothing in use",
-        ),
-        pytest.param("gpu:a100:2,shard:8", "gpu:a100:0,shard:0", GpuCount(0, {"a100": 0}), id="22.05, none"),
-        pytest.param("gpu:a100:4,mps:400", "gpu:a100:0,mps:3", GpuCount(3, {"a100": 3}), id="nowhere said"),
-        pytest.param("gpu:a100:4,mps:4K", "gpu:a100:0,mps:2K", GpuCount(4, {"a100": 4}), id="many shares"),
-        pytest.param(TWO, f"{TWO},shard:v100:1(1/4,0/4)", GpuCount(4, {"a100": 2, "v100": 2}), id="full"),
-        pytest.param(
-            TWO, "gpu:a100:0,gpu:v100:0,shard:v100:1(1/4,0/4)", GpuCount(1, {"a100": 0, "v100": 1}), id="one"
+            {"per_node": "gpu:a100:1,gpu:1g.10gb:2", "total": "gres/gpu=3"},
+            GpuRequest(1, (("a100", 1),), per_node=1),
+            GpuRequest(2, (("1g.10gb", 2),), per_node=2),
+            NO_GPUS,
+            id="a whole GPU beside slices",
         ),
         pytest.param(
-            TWO, "gpu:a100:0,gpu:v100:0,shard:1(1/4,0/4)", GpuCount(1, {"a100": 1, "v100": 1}), id="of either"
+            {"per_task": "gres/gpu:1g.10gb=1", "tasks": 2, "total": "cpu=2,gres/gpu=2,gres/gpu:1g.10gb=2"},
+            NO_GPUS,
+            GpuRequest(2, (("1g.10gb", 2),)),
+            NO_GPUS,
+            id="a slice of each task",
         ),
-        pytest.param("gpu:a100:2", "gpu:a100:1,bandwidth:lustre:3", GpuCount(1, {"a100": 1}), id="others"),
+        pytest.param(
+            {"per_node": "gres:shard:3", "total": "cpu=1,mem=4000M,node=1"},
+            NO_GPUS,
+            NO_GPUS,
+            GpuRequest(3, per_node=3),
+            id="shards that Slurm doesn't count",
+        ),
+        pytest.param(
+            {"per_node": "gres/shard:4", "nodes": 2, "total": "cpu=2,node=2,gres/shard=8"},
+            NO_GPUS,
+            NO_GPUS,
+            GpuRequest(8, per_node=4),
+            id="shards on each of two nodes",
+        ),
+        pytest.param(
+            {"per_node": "gres/shard:A100-SXM4-40GB:2"},
+            NO_GPUS,
+            NO_GPUS,
+            GpuRequest(2, (("a100-sxm4-40gb", 2),), per_node=2),
+            id="shards of a type",
+        ),
+        pytest.param(
+            {"per_task": "gres/shard:1", "tasks": 3},
+            NO_GPUS,
+            NO_GPUS,
+            GpuRequest(3),
+            id="a shard of each task",
+        ),
+        pytest.param({"per_node": "mps:50"}, NO_GPUS, NO_GPUS, NO_GPUS, id="MPS shares are none of them"),
     ],
 )
-def test_gpu_that_is_lent_in_part_is_not_free(has: str, used: str, count: GpuCount) -> None:
-    """Slurm gives a GPU of which a shard or an MPS share is in use to nobody as a whole (gres.conf(5))."""
-    assert gpus_in_use(has, used) == count
+def test_slices_and_shards_are_requests_of_their_own(
+    texts: dict[str, Any], gpus: GpuRequest, slices: GpuRequest, shards: GpuRequest
+) -> None:
+    """Cases 4 and 14; observed in squeue on 22.05, 24.11 and 26.05."""
+    assert (gpu_request(**texts), gpu_slices(**texts), gpu_shards(**texts)) == (gpus, slices, shards)
 
 
 def test_unreadable_request_says_what_it_was() -> None:

@@ -6,41 +6,39 @@ The cluster has four a100 (two nodes of two) and four v100 (one node) in partiti
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from slurm_score.factors.gres_fit import GresFitParams, compute, describe
+from slurm_score.factors.gres_fit import TERMS, GresFitParams, compute, describe, detail
 from slurm_score.gres import GpuCount, gpu_request
 from slurm_score.model import Cluster, Job
 from tests.unit.builders import drained, make_cluster, make_gpu_job, make_job, make_node, make_queue
 
 
-def terms(*jobs: Job, cluster: Cluster | None = None, **params: Any) -> list[tuple[float, float, float]]:
-    """Return (value, scarcity, ready) for each job of a queue."""
+def terms(*jobs: Job, cluster: Cluster | None = None, **params: Any) -> list[tuple[float, ...]]:
+    """Return for each job the factor and the sub-terms that weigh something, in their order."""
     term = compute(make_queue(*jobs, cluster=cluster), GresFitParams(**params))
-    columns = (term.values, term.details["scarcity"], term.details["ready"])
-    return [(float(v), float(s), float(r)) for v, s, r in zip(*columns, strict=True)]
+    return list(zip(term.values.tolist(), *(v.tolist() for v in term.details.values()), strict=True))
+
+
+BOTH: dict[str, Any] = {"scarcity": 1.0, "ready": 1.0}
 
 
 def test_contended_type_comes_first() -> None:
     """12 a100 asked of 4: s = 3, s / (1 + s) = 0.75; 4 v100 of 4: s = 1, 0.5 (score-research 4)."""
-    assert terms(make_gpu_job(1, "gpu:a100:12"), make_gpu_job(2, "gpu:v100:4")) == [
-        (0.75, 0.75, pytest.approx(1 / 3)),
-        (0.5, 0.5, 1.0),
-    ]
+    tasks = make_gpu_job(1, "gpu:a100:4", tasks="0-2")
+    assert terms(tasks, make_gpu_job(2, "gpu:v100:4")) == [(0.75, 0.75), (0.5, 0.5)]
 
 
 def test_flexible_job_is_as_contended_as_its_least_contended_type() -> None:
     """a100: 10/4 + 4/8 = 3; v100: 4/8 = 0.5, so the untyped job has 0.5 / 1.5 and the typed one 3 / 4."""
-    assert [
-        scarcity for _, scarcity, _ in terms(make_gpu_job(1, "gpu:a100:10"), make_gpu_job(2, "gpu:4"))
-    ] == [
-        0.75,
-        pytest.approx(1 / 3),
-    ]
+    tasks = make_gpu_job(1, "gpu:a100:2", tasks="0-4")
+    assert terms(tasks, make_gpu_job(2, "gpu:4")) == [(0.75, 0.75), pytest.approx((1 / 3, 1 / 3))]
 
 
 def test_types_that_only_drained_nodes_have_are_scarcest() -> None:
     """Ready 0, scarcity 1: nobody can have them now, and they must not be given away when they return."""
-    assert terms(make_gpu_job(1, "gpu:v100:1"), cluster=drained(make_cluster(), "g3")) == [(1.0, 1.0, 0.0)]
+    cluster = drained(make_cluster(), "g3")
+    assert terms(make_gpu_job(1, "gpu:v100:1"), cluster=cluster, **BOTH) == [(0.5, 1.0, 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -48,18 +46,17 @@ def test_types_that_only_drained_nodes_have_are_scarcest() -> None:
     [
         pytest.param(make_job(), id="CPUs only"),
         pytest.param(make_gpu_job(1, "gpu:h100:1"), id="a type that nobody has"),
+        pytest.param(make_gpu_job(1, "gpu:a100:5"), id="more than exist"),
         pytest.param(make_job(gpus=gpu_request(per_job="gpu:a100:1")), id="a partition without GPUs"),
         pytest.param(make_gpu_job(1, "gpu:a100:1,gpu:h100:1"), id="two types, one missing"),
+        pytest.param(make_job(gpus=gpu_request(per_job="gpu:a100:1"), partitions=()), id="no partition"),
     ],
 )
 def test_job_that_no_gpu_can_serve_has_0(job: Job) -> None:
     """No gain from asking for nothing, or for what is not there."""
-    assert terms(job, scarcity=1)[0][:2] == (0.0, 0.0)
-
-
-def test_job_without_gpus_is_not_ready_either() -> None:
-    """Its fit is not a matter of GPUs."""
-    assert terms(make_job(), scarcity=0, ready=1) == [(0.0, 0.0, 0.0)]
+    weights: dict[str, Any] = dict.fromkeys(TERMS, 1.0)
+    assert terms(job, **weights) == [(0.0,) * 6]
+    assert detail(make_queue(job), GresFitParams(), 0) == dict.fromkeys(TERMS, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +66,9 @@ def test_job_without_gpus_is_not_ready_either() -> None:
         pytest.param({"per_job": "gpu:a100:4"}, 0.75, id="three of four"),
         pytest.param({"per_node": "gpu:a100:2", "nodes": 2}, 0.5, id="groups of two: only g2 has two"),
         pytest.param({"per_node": "gpu:a100:1", "nodes": 2}, 1.0, id="one on each of two nodes"),
-        pytest.param({"per_node": "gpu:a100:4"}, 0.0, id="no node has four"),
+        pytest.param({"per_node": "gpu:v100:4"}, 1.0, id="four on one node: g3"),
         pytest.param({"per_job": "gpu:7"}, 1.0, id="any type: 3 a100 + 4 v100"),
-        pytest.param({"per_job": "gpu:14"}, 0.5, id="any type, twice what is free"),
+        pytest.param({"per_job": "gpu:8"}, 7 / 8, id="any type, all there are"),
     ],
 )
 def test_ready_is_the_share_that_could_be_had_now(texts: dict[str, Any], ready: float) -> None:
@@ -79,7 +76,7 @@ def test_ready_is_the_share_that_could_be_had_now(texts: dict[str, Any], ready: 
     busy = make_node("g1", "a100:2", cpus_used=1, gpus_used=GpuCount(1, {"a100": 1}))
     cluster = make_cluster(nodes=(busy, make_node("g2", "a100:2"), make_node("g3", "v100:4")))
     job = make_job(partitions=("gpu",), gpus=gpu_request(**texts))
-    assert terms(job, cluster=cluster)[0][2] == ready
+    assert terms(job, cluster=cluster, **BOTH)[0][2] == ready
 
 
 @pytest.mark.parametrize(
@@ -96,18 +93,48 @@ def test_factor_is_the_weighted_mean_of_its_terms(params: dict[str, Any], fit: f
     assert terms(make_gpu_job(1, "gpu:a100:2"), **params)[0][0] == pytest.approx(fit)
 
 
+def test_sub_terms_of_weight_0_are_left_out_of_the_factor_and_shown_of_one_job() -> None:
+    """They cost time for every job, and explain asks for one."""
+    queue = make_queue(make_gpu_job(1, "gpu:a100:4"))
+    assert set(compute(queue, GresFitParams()).details) == {"scarcity"}
+    assert detail(queue, GresFitParams(), 0) == {"scarcity": 0.5} | dict.fromkeys(tuple(TERMS)[1:], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "share"),
+    [
+        pytest.param({}, 0.0, id="scarcity alone, the default"),
+        pytest.param({"scarcity": 3.0, "ready": 1.0}, 0.25, id="one of four"),
+        pytest.param({"scarcity": 0.0, "spread": 2.0}, 1.0, id="all"),
+    ],
+)
+def test_share_of_free_is_what_hangs_on_free_gpus(weights: dict[str, float], share: float) -> None:
+    """What check warns of above a third."""
+    assert GresFitParams(**weights).share_of_free == share
+
+
+def test_weights_that_are_all_0_are_refused() -> None:
+    """A mean over nothing is no number."""
+    with pytest.raises(ValidationError, match="are all 0; one must be above 0"):
+        GresFitParams(scarcity=0)
+
+
 @pytest.mark.parametrize(
     ("job", "text"),
     [
         (make_job(), "asks for no GPU"),
-        (make_gpu_job(1, "gpu:h100:1"), "asks for GPUs that its partition doesn't have"),
+        (make_gpu_job(1, "gpu:h100:1"), "can never start: it asks for 1 h100, there are 0"),
         (
             make_gpu_job(1, "gpu:a100:2"),
-            "2 of the 2 GPUs are ready; a100: 4 usable, 0.5 asked for per usable GPU",
+            "accepts a100: 4 usable, 0.5 asked for per usable one; fits now, on a100",
         ),
         (
             make_gpu_job(1, "gpu:4"),
-            "4 of the 4 GPUs are ready; a100|v100: 8 usable, 0.5 asked for per usable GPU",
+            "accepts a100|v100: 8 usable, 0.5 asked for per usable one; fits now, on v100",
+        ),
+        (
+            make_gpu_job(1, "gpu:8"),
+            "accepts a100|v100: 8 usable, 1 asked for per usable one; fits now",
         ),
     ],
 )
@@ -119,6 +146,4 @@ def test_fit_is_described_in_words(job: Job, text: str) -> None:
 def test_drained_type_is_described_in_words() -> None:
     """An infinite ratio is said in words."""
     queue = make_queue(make_gpu_job(1, "gpu:v100:1"), cluster=drained(make_cluster(), "g3"))
-    assert describe(queue, GresFitParams(), 0) == (
-        "0 of the 1 GPUs are ready; v100: 0 usable, none is usable"
-    )
+    assert describe(queue, GresFitParams(), 0) == ("accepts v100: 0 usable, none is usable; 0% of it is free")

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from slurm_score.contention import gpu_pressure
 from slurm_score.gres import NO_GPUS, GpuRequest
-from slurm_score.inventory import gpu_pressure
 from slurm_score.model import Job
 from slurm_score.policy import Mode, Policy
 from slurm_score.service.handlers import (
+    NewJob,
     ScoreAnswer,
     Scored,
     ScoreRequest,
@@ -20,7 +21,6 @@ from slurm_score.service.handlers import (
     job_from_request,
     list_jobs,
     neutral_answer,
-    score_new_job,
     score_snapshot,
 )
 from slurm_score.snapshot import Snapshot
@@ -38,7 +38,7 @@ def snapshot(*jobs: Job, policy: Policy = ENFORCE) -> Snapshot:
 
 def ask(policy: Policy = ENFORCE, now_s: float = NOW, **fields: Any) -> ScoreAnswer:
     """Return the answer to a submission."""
-    return score_new_job(ScoreRequest(**fields), snapshot(), policy, now_s)
+    return NewJob(ScoreRequest(**fields), snapshot(), policy).answer_at(now_s)
 
 
 def new_job(**fields: Any) -> Job:
@@ -70,17 +70,12 @@ def test_observe_and_advise_set_nothing(mode: Mode, advice: tuple[str, ...]) -> 
     )
 
 
-def test_same_question_has_the_same_answer_and_costs_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores are remembered by what is asked for, within a bound, and only as long as the snapshot lives."""
-    monkeypatch.setattr("slurm_score.service.handlers.MAX_MEMO", 10)
-    seen = snapshot()
-    score_new_job(ScoreRequest(partition="gpu", tres_per_node="gres/gpu:a100:1"), seen, ENFORCE, NOW)
-    asked = [ScoreRequest(qos="high", cpus_per_task=cpus) for cpus in (*range(1, 25), 3, 3)]
-    sites = [score_new_job(request, seen, ENFORCE, NOW).site_factor for request in asked]
-    assert sites[2] == sites[-1] == sites[-2] == ask(qos="high", cpus_per_task=3).site_factor
-    assert len(set(sites)) == 24
-    assert len(seen.cluster.memo["first scores"]) <= 10
-    assert ("supply", ("gpu",)) in seen.cluster.memo  # counted once, whatever is forgotten
+def test_job_that_is_asked_for_again_is_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What doesn't depend on the time is worked out at the first question only."""
+    job = NewJob(ScoreRequest(qos="high"), snapshot(), ENFORCE)
+    first = job.answer_at(NOW)
+    monkeypatch.setattr("slurm_score.service.handlers.score_queue", None)
+    assert job.answer_at(NOW + 1) is first
 
 
 @pytest.mark.parametrize(
@@ -189,6 +184,30 @@ def test_empty_request_is_the_smallest_job() -> None:
         pytest.param({"tres_per_socket": "gpu:2", "min_nodes": 2}, {"gpus": GpuRequest(4)}, id="per socket"),
         pytest.param({"tres_per_node": "gpu:2"}, {"gpus": GpuRequest(2, (), 2)}, id="on one node"),
         pytest.param({"tres_per_job": "gpu:::"}, {"gpus": NO_GPUS}, id="Slurm itself will refuse it"),
+        pytest.param(
+            {"tres_per_job": "gres/gpu:1g.10gb:2", "tres_per_node": "gres/shard:3"},
+            {"gpus": NO_GPUS, "slices": typed("1g.10gb", 2), "shards": GpuRequest(3, (), 3)},
+            id="slices and shards",
+        ),
+        pytest.param({"min_nodes": 1, "max_nodes": 1}, {"nodes": 1, "max_nodes": 1}, id="--nodes=1"),
+        pytest.param({"mem_per_node_mib": 4000, "min_nodes": 2}, {"mem_mib": 8000}, id="--mem"),
+        pytest.param({"mem_per_node_mib": 0}, {"mem_mib": 0}, id="--mem=0"),
+        pytest.param({"mem_per_cpu_mib": 100, "num_tasks": 3}, {"mem_mib": 300}, id="--mem-per-cpu"),
+        pytest.param(
+            {"mem_per_tres": "gres/gpu:100", "tres_per_job": "gres/gpu:2"},
+            {"mem_mib": 200},
+            id="--mem-per-gpu",
+        ),
+        pytest.param(
+            {"features": "a100|v100", "prefer": "nvlink", "reservation": "course"},
+            {"features": "a100|v100", "prefer": "nvlink", "reservation": "course"},
+            id="--constraint, --prefer, --reservation",
+        ),
+        pytest.param(
+            {"req_nodes": "g[1-2]", "exc_nodes": "g3"},
+            {"req_nodes": "g[1-2]", "exc_nodes": "g3"},
+            id="--nodelist, --exclude",
+        ),
     ],
 )
 def test_request_becomes_the_job_that_will_stand_in_the_queue(
@@ -201,8 +220,9 @@ def test_request_becomes_the_job_that_will_stand_in_the_queue(
 
 def test_huge_numbers_are_scored() -> None:
     """Nothing that the hook can send makes the service fail."""
-    numbers = ("time_limit_min", "min_nodes", "num_tasks", "ntasks_per_node", "cpus_per_task", "min_cpus")
-    fields: dict[str, Any] = dict.fromkeys(numbers, 2**63)
+    counts = ("time_limit_min", "min_nodes", "max_nodes", "num_tasks", "ntasks_per_node")
+    sizes = ("cpus_per_task", "min_cpus", "mem_per_node_mib", "mem_per_cpu_mib")
+    fields: dict[str, Any] = dict.fromkeys((*counts, *sizes), 2**63)
     answer = ask(**fields, tres_per_node="gpu:999999999999999999P")
     assert answer.site_factor is not None
     assert 0 <= answer.site_factor <= ENFORCE.total_weight

@@ -46,6 +46,7 @@ UNSET = {
     "tres_per_socket": None,
     "tres_per_task": None,
     "cpus_per_tres": None,
+    "mem_per_tres": None,
     "het_job_offset": None,
     "cron_job": None,
 }
@@ -86,6 +87,7 @@ def test_a_whole_job_becomes_this_request(hook: Hook, service: Service) -> None:
         tres_per_socket="gres/gpu:1",
         tres_per_task="gres/gpu=1",
         cpus_per_tres="gres/gpu:6",
+        mem_per_tres="gres/gpu:4096",
         het_job_offset=1,
         cron_job=False,
     )
@@ -124,6 +126,7 @@ def test_a_whole_job_becomes_this_request(hook: Hook, service: Service) -> None:
         "tres_per_socket": "gres/gpu:1",
         "tres_per_task": "gres/gpu=1",
         "cpus_per_tres": "gres/gpu:6",
+        "mem_per_tres": "gres/gpu:4096",
         "het_job_offset": 1,
         "cron_job": False,
     }
@@ -237,6 +240,7 @@ def test_script_and_environment_are_never_read(hook: Hook) -> None:
         "het_job_offset",
         "licenses",
         "max_nodes",
+        "mem_per_tres",
         "min_cpus",
         "min_mem_per_cpu",
         "min_mem_per_node",

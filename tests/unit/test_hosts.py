@@ -3,7 +3,7 @@
 import pytest
 
 from slurm_score.errors import ParseError
-from slurm_score.hosts import parse_hosts
+from slurm_score.hosts import fold_hosts, parse_hosts
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,20 @@ def test_what_is_no_host_list_is_refused(text: str) -> None:
     """Groups are ClusterShell's, not Slurm's; a list must not eat all memory."""
     with pytest.raises(ParseError):
         parse_hosts(text)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], ""),
+        (["g1"], "g1"),
+        (["g2", "g1", "g10", "h7"], "g[1-2,10],h7"),
+        (["gpu-a1-003", "gpu-a1-004"], "gpu-a1-[003-004]"),
+        (["r0b0", "r0b1", "r1b0", "r1b1"], "r0b[0-1],r1b[0-1]"),
+        (["login", "g1.example.org"], "g1.example.org,login"),
+    ],
+)
+def test_names_are_folded_by_their_last_number(names: list[str], text: str) -> None:
+    """Two ranges in one name are for a Slurm that was built for them only."""
+    assert fold_hosts(names) == text
+    assert sorted(parse_hosts(text)) == sorted(names)

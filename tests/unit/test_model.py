@@ -81,11 +81,3 @@ def test_default_partition_is_the_one_marked_so() -> None:
     """Empty where Slurm marks none."""
     assert make_cluster().default_partition == "main"
     assert make_cluster(partitions={}).default_partition == ""
-
-
-def test_nodes_of_partitions_are_listed_once() -> None:
-    """A node in two of the partitions is one node."""
-    both = make_node("b1", cpus=4, partitions=("main", "gpu"))
-    cluster = make_cluster(nodes=(both, make_node("c1")))
-    assert [node.name for node in cluster.nodes_of(("main", "gpu"))] == ["b1", "c1"]
-    assert cluster.nodes_of(()) == ()

@@ -112,6 +112,9 @@ def test_slow_reads_halve_what_is_sent() -> None:
         (("rl_enable", "rl_refill_rate=10"), "op", 10.0),
         (("rl_enable", "rl_refill_rate=10", "rl_refill_period=4"), "op", 2.5),
         (("rl_enable", "rl_refill_period=0"), "op", 2.0),
+        (("rl_enable", "rl_refill_rate=20", "rl_bucket_size=5"), "op", 5.0),
+        (("rl_enable", "rl_refill_rate=10", "rl_refill_period=4", "rl_bucket_size=5"), "op", 1.25),
+        (("rl_enable", "rl_refill_rate=40"), "op", 30.0),
     ],
 )
 def test_rate_limit_is_read_from_slurmctld_parameters(
@@ -134,7 +137,32 @@ def test_a_limited_rate_makes_small_chunks_that_are_never_slow() -> None:
     assert (brakes.chunk, brakes.halt()) == (10, "")
 
 
-@pytest.mark.parametrize(("left_s", "timeout_s"), [(math.inf, 60.0), (40.0, 40.0), (3.0, 10.0), (-5.0, 10.0)])
+@pytest.mark.parametrize(("left_s", "timeout_s"), [(math.inf, 60.0), (40.0, 40.0), (3.0, 3.0), (-5.0, -5.0)])
 def test_a_command_gets_what_the_cycle_has_left(left_s: float, timeout_s: float) -> None:
-    """As long as usual at most, ten seconds at least."""
+    """As long as usual at most, and never past the deadline."""
     assert Patience(lambda: left_s).timeout_s(60.0) == timeout_s
+
+
+def test_a_chunk_that_would_outlast_the_deadline_is_not_begun() -> None:
+    """It would be killed in its middle; one that is the first of its cycle is tried all the same."""
+    now_s = 0.0
+    brakes = Brakes(deadline_s=10.0, clock=lambda: now_s)
+    brakes.begin()
+    brakes.note_chunk(CHUNK, 4.0)
+    now_s = 5.9
+    assert brakes.halt() == ""
+    now_s = 6.1
+    assert brakes.halt() == "deadline"
+    brakes.begin()
+    now_s += 9.9
+    assert brakes.halt() == ""
+
+
+def test_reads_that_wait_for_a_rate_limit_are_no_trouble() -> None:
+    """slurmctld is well; who is told to back off sleeps for seconds."""
+    brakes = Brakes(clock=lambda: 0.0)
+    config = SlurmConfig(slurm_user="slurm", slurmctld_parameters=("rl_enable",))
+    brakes.note_rate(config, Identity("op", "Operator"))
+    for took_s in (0.5, 9.0):
+        brakes.note_reads(took_s)
+    assert brakes.pace.pause_s == 60.0

@@ -8,7 +8,8 @@ import pytest
 from slurm_score.gres import NO_GPUS, GpuRequest
 from slurm_score.hints import Hints
 from slurm_score.model import Job, PastRun
-from slurm_score.slurm.parse import JOB_FIELDS, parse_past_runs, parse_squeue, squeue_format
+from slurm_score.slurm.parse import JOB_FIELDS, parse_squeue, squeue_format
+from slurm_score.slurm.parse_accounting import parse_past_runs
 from slurm_score.slurm.priorities import PriorityRow, join_priorities, parse_sprio
 from tests.unit.builders import make_job
 from tests.unit.slurm_texts import END, SEP

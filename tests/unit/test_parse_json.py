@@ -2,22 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from slurm_score.errors import ParseError
 from slurm_score.model import Job
-from slurm_score.slurm.parse import parse_nodes, parse_squeue
+from slurm_score.slurm.parse import parse_squeue
 from slurm_score.slurm.parse_json import parse_jobs_json, parse_nodes_json
+from slurm_score.slurm.parse_nodes import parse_nodes
 from tests.unit.json_texts import JSON_NODE, PLAIN, answer, complexes, objects, plain
 from tests.unit.slurm_texts import END, NODE, SEP, squeue_line
 
 Shape = Callable[[Mapping[str, Any]], dict[str, Any]]
-RECORDED = sorted((Path(__file__).parents[1] / "data" / "slurm").glob("*/json"))
 SHAPES = [pytest.param(shape, id=shape.__name__) for shape in (plain, objects, complexes)]
 
 
@@ -89,6 +86,46 @@ def read(**changes: object) -> Job:
             id="--cpus-per-gpu",
         ),
         pytest.param({"Origin": "west"}, {"federation_origin": "west"}, id="trap 27: federation"),
+        pytest.param(
+            {"Feature": "a100&nvlink", "Prefer": "big", "Reservation": "course"},
+            {"features": "a100&nvlink", "prefer": "big", "resv_name": "course"},
+            id="--constraint, --prefer, --reservation",
+        ),
+        pytest.param(
+            {"ReqNodes": "g[1-2]", "ExcNodes": "c1", "NumNodes": "2", "MaxNodes": "4"},
+            {"required_nodes": "g[1-2]", "excluded_nodes": "c1", "node_count": 2, "max_nodes": 4},
+            id="-w, -x, --nodes=2-4",
+        ),
+        pytest.param(
+            {"PriorityLong": "0", "tres-per-job": "gres/gpu:2"},
+            {"priority": 0, "tres_per_job": "gres/gpu:2", "max_nodes": 1},
+            id="held: from 24.11 on max_nodes is node_count",
+        ),
+        pytest.param(
+            {"EligibleTime": "N/A", "Dependency": "afterok:7"},
+            {"eligible_time": 0, "dependency": "afterok:7", "max_nodes": 1},
+            id="a dependency: the same",
+        ),
+        pytest.param(
+            {"MinMemory": "500M", "tres-alloc": "cpu=2,mem=1000M,node=2", "NumNodes": "3"},
+            {"memory_per_node": 500, "tres_req_str": "cpu=2,mem=1000M,node=2", "node_count": 3},
+            id="--mem on a range of nodes",
+        ),
+        pytest.param(
+            {"mem-per-tres": "gres/gpu:100", "MinMemory": "100M", "tres-alloc": "cpu=1,mem=200M,node=1"},
+            {"memory_per_tres": "gres/gpu:100", "tres_req_str": "cpu=1,mem=200M,node=1"},
+            id="--mem-per-gpu",
+        ),
+        pytest.param(
+            {"tres-per-node": "gres/shard:3,gres/gpu:1g.10gb:1"},
+            {"tres_per_node": "gres/shard:3,gres/gpu:1g.10gb:1"},
+            id="shards and slices",
+        ),
+        pytest.param(
+            {"State": "RUNNING", "NodeList": "g[1-2]"},
+            {"job_state": "RUNNING", "nodes": "g[1-2]"},
+            id="hosts of a running job",
+        ),
         pytest.param({"Partition": "main,gpu"}, {"partition": "main,gpu"}, id="case 27: partitions"),
         pytest.param(
             {"PriorityLong": "0", "Reason": "JobHeldUser"},
@@ -144,7 +181,7 @@ def test_jobs_that_wait_or_hold_something_are_kept(state: object, states: list[s
 @pytest.mark.parametrize("resources", ["g1", {"nodes": "g1"}, {"nodes": {"list": "g1"}}, [], None])
 def test_fields_that_nobody_asks_for_may_hold_anything(resources: object) -> None:
     """Case 43: 24.05 made an object of what was a text."""
-    assert read(job_resources=resources, nodes=resources, features=resources) == read()
+    assert read(job_resources=resources, licenses=resources, power=resources) == read()
 
 
 @pytest.mark.parametrize(
@@ -238,6 +275,27 @@ def test_node_read_from_json_equals_the_node_read_from_text(changes: dict[str, A
     assert (reading.items, reading.problems) == (parse_nodes(NODE).items, [])
 
 
+def test_slices_shards_and_weight_of_a_node_are_read_from_json() -> None:
+    """The same texts as scontrol's, and the weight as a number."""
+    text = (
+        NODE.replace("Gres=gpu:a100:4", "Gres=gpu:a100:2,gpu:1g.10gb:2,shard:a100:8")
+        .replace(
+            "GresUsed=gpu:a100:4(IDX:0-3)",
+            "GresUsed=gpu:a100:1(IDX:0),gpu:1g.10gb:1(IDX:2),shard:a100:1(-/4,1/4)",
+        )
+        .replace("Weight=1", "Weight=7")
+    )
+    changes = {
+        "gres": "gpu:a100:2,gpu:1g.10gb:2,shard:a100:8",
+        "gres_used": "gpu:a100:1(IDX:0),gpu:1g.10gb:1(IDX:2),shard:a100:1(-/4,1/4)",
+        "weight": 7,
+    }
+    reading = parse_nodes_json(answer(JSON_NODE | changes, key="nodes"))
+    assert (reading.items, reading.problems) == (parse_nodes(text).items, [])
+    (node,) = reading.items
+    assert (node.weight, node.mig.total, node.shards_used.total) == (7, 2, 5)
+
+
 def test_node_that_is_not_readable_is_left_out_and_named() -> None:
     """The other nodes are kept."""
     broken = [JSON_NODE | {"name": ""}, JSON_NODE | {"gres": "gpu:a100:4(S:0"}]
@@ -247,32 +305,3 @@ def test_node_that_is_not_readable_is_left_out_and_named() -> None:
         "no name, got '' in 'name '",
         "unbalanced parentheses in a GRES text, got 'gpu:a100:4(S:0' in 'name g1'",
     ]
-
-
-# answers of real Slurm
-
-
-@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.parent.name)
-def test_recorded_json_tells_the_jobs_of_the_recorded_text(case: Path) -> None:
-    """The same jobs, asked one after the other: the scheduler may give a reason in between.
-
-    Where scontrol has no --json there are no nodes.
-    """
-    commands = yaml.safe_load((case / "case.yaml").read_text())["commands"]
-    answers = {
-        " ".join(c["argv"]): (case / c["stdout"]).read_bytes().decode() for c in commands if "stdout" in c
-    }
-    asked = next(argv for argv in answers if argv.startswith("squeue -h"))
-    from_text = parse_squeue(answers[asked], SEP, asked.rpartition("Comment:")[2])
-    from_json = parse_jobs_json(
-        next(text for argv, text in answers.items() if argv.startswith("squeue --json"))
-    )
-    by_json, by_text = (
-        {job.job_id: replace(job, reason="") for job in reading.items} for reading in (from_json, from_text)
-    )
-    assert by_json == by_text
-    assert (from_json.problems, len(from_json.items) > 0) == ([], True)
-    if nodes := answers.get("scontrol show node --json"):
-        reading = parse_nodes_json(nodes)
-        known = {node.name: node.gpus.types for node in reading.items}
-        assert (reading.problems, known["g1"], known["g3"]) == ([], {"a100": 4}, {"v100": 4})

@@ -9,7 +9,8 @@ import pytest
 
 from slurm_score.model import Cluster, Job, Offsets, Queue, SlurmConfig
 from slurm_score.plan import Plan, SiteFactorUpdate, best_offset, plan_reset, plan_updates, skip_reason
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.score import guard_base, score_queue
 from tests.unit.builders import HOUR, MINUTE, NOW, make_cluster, make_job, make_policy, make_queue
 

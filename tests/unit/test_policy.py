@@ -8,7 +8,9 @@ from pydantic import ValidationError
 
 from slurm_score.errors import PolicyError
 from slurm_score.factors import registry
-from slurm_score.policy import Mode, Policy, load_policy, parse_policy
+from slurm_score.gpu_types import GpuFacts
+from slurm_score.policy import Mode, Policy, load_policy
+from slurm_score.policy_yaml import parse_policy
 from tests.unit.builders import HOUR, make_policy
 
 ETC = Path(__file__).parents[2] / "etc"
@@ -237,3 +239,28 @@ def test_young_jobs_may_be_updated_at_once(text: str, seconds: float) -> None:
     policy = parse_policy(f"updates: {{min_age: {text}}}")
     assert policy.updates.min_age == seconds
     assert load_policy(policy.stored()) == policy
+
+
+def test_own_gpu_types_come_before_the_shipped_ones() -> None:
+    """Each fact for itself: who gives the memory only keeps what is known of the link."""
+    table = parse_policy(
+        "gpu_types: {A100: {vram_gib: 40}, '*_mi50*': {vram_gib: 16, nvlink: false}}"
+    ).gpu_table
+    assert table.facts("a100") == GpuFacts(40.0, True)
+    assert table.facts("amd_mi50_x") == GpuFacts(16.0, False)
+    assert table.facts("h100") == GpuFacts(80.0, True)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("{vram: 40}", "gpu_types.a100.vram: unknown setting"),
+        ("{vram_gib: 0}", "gpu_types.a100.vram_gib: input should be greater than 0, got '0'"),
+        ("80", "gpu_types.a100: "),
+    ],
+)
+def test_wrong_gpu_type_is_named(row: str, problem: str) -> None:
+    """Where, what, got, allowed."""
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(f"gpu_types: {{a100: {row}}}", "p.yaml")
+    assert str(caught.value).startswith(f"p.yaml:1: {problem}")

@@ -3,7 +3,7 @@
 import pytest
 
 from slurm_score.errors import PolicyError
-from slurm_score.policy import parse_policy
+from slurm_score.policy_yaml import parse_policy
 
 EVERYTHING_WRONG = """\
 mode: enfroce
@@ -44,7 +44,7 @@ def test_every_problem_is_told_at_once_in_order_of_lines() -> None:
         "p.yaml:9: factors.size: not the settings of a factor",
         "p.yaml:11: factors.wait.weight: input should be a valid integer",
         "p.yaml:12: factors.wait.keep_after.1: input should be 'NODE_FAIL'",
-        "p.yaml:13: factors.gres_fit: scarcity and ready are both 0",
+        "p.yaml:13: factors.gres_fit: scarcity",
     ]
 
 

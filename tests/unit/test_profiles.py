@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 
 from slurm_score.conditions import Load
 from slurm_score.model import Queue
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.profiles import ProfileState, effective, load_of, next_change, profile_at, shares
 from slurm_score.units import DAY_S, HOUR_S, MINUTE_S
 from slurm_score.zone import zone_of

@@ -82,6 +82,26 @@ def test_jobs_are_joined_with_the_site_factors_that_sprio_shows(monkeypatch: pyt
         pytest.param({"partition": "main,gpu"}, {"partitions": ("main", "gpu")}, id="case 27: partitions"),
         pytest.param({"requeue_count": 2, "start_time": 5}, {"restarts": 2, "start_s": 5}, id="restarted"),
         pytest.param({"num_nodes": 3}, {"nodes": 3, "cpus": 3}, id="a CPU on each node"),
+        pytest.param({"num_nodes": 2, "max_nodes": 4}, {"max_nodes": 4}, id="range of nodes"),
+        pytest.param({"max_nodes": 1}, {"max_nodes": 1}, id="one node"),
+        pytest.param({"max_nodes": 1, "priority": 0}, {"max_nodes": 0}, id="held: no request"),
+        pytest.param({"max_nodes": 1, "eligible_time": None}, {"max_nodes": 0}, id="it depends on another"),
+        pytest.param({"memory": 4000}, {"mem_mib": 4000}, id="memory"),
+        pytest.param(
+            {"constraints": ["a100&nvlink", "big"], "reservation": "course"},
+            {"features": "a100&nvlink,big", "reservation": "course"},
+            id="constraint and reservation",
+        ),
+        pytest.param(
+            {"required_nodes": "g[1-2]", "excluded_nodes": "g3", "allocated_nodes": "g1"},
+            {"req_nodes": "g[1-2]", "exc_nodes": "g3", "node_list": "g1"},
+            id="nodes",
+        ),
+        pytest.param(
+            {"gres_per_node": {"gres/shard": 3}, "gres": {"gpu": gpu(1), "gpu:1g.10gb": gpu(1)}},
+            {"shards": GpuRequest(3, (), 3), "slices": GpuRequest(1, (("1g.10gb", 1),)), "gpus": NO_GPUS},
+            id="shards and slices",
+        ),
         pytest.param({"federation_origin": "west"}, {"origin": "west"}, id="trap 27: federation"),
         pytest.param({"comment": "score: est=20m"}, {"hints": Hints(est_s=1200.0)}, id="hint"),
         pytest.param(
@@ -153,7 +173,7 @@ def test_completing_job_is_read_if_it_runs_again(
 
 
 def test_cluster_is_read_from_pyslurm_and_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes and partitions from pyslurm; configuration and QOS from the commands."""
+    """Nodes and partitions from pyslurm; configuration, QOS, switches, reservations from the commands."""
     install(monkeypatch, Stub())
     slurm = commands()
     cluster = door(slurm).read_cluster()
@@ -172,9 +192,11 @@ def test_cluster_is_read_from_pyslurm_and_the_commands(monkeypatch: pytest.Monke
             gpus_used=GpuCount(4, {"a100": 4}),
             partitions=("main", "gpu"),
             features=("nvlink",),
+            switch="s1",
         ),
     )
-    assert [argv[2] for argv, _ in slurm.asked] == ["config", "assoc_mgr"]
+    assert list(cluster.reservations) == ["later", "course"]
+    assert [argv[2] for argv, _ in slurm.asked] == ["config", "topology", "assoc_mgr", "reservation"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from slurm_score.errors import FactorError
 from slurm_score.factors import registry
-from slurm_score.policy import parse_policy
+from slurm_score.policy_yaml import parse_policy
 
 FACTOR = """
 import numpy as np

@@ -111,7 +111,7 @@ wait           0.0  has waited 00:00:00 of 2-06:00:00
 remaining    225.0  00:30:00 to run by its time limit; one half at 00:30:00
 size          50.0  asks for 6 of the 24 CPUs of its partition
 qos          500.0  QOS high has priority 1000 of at most 1000
-gres_fit       0.0  asks for no GPU (scarcity 0.00, ready 0.00)
+gres_fit       0.0  asks for no GPU (scarcity 0.00, ready 0.00, match 0.00, packing 0.00, spread 0.00)
 
 SiteFactor wanted 775, Slurm holds 0.
 It is number 1 of 2 in its partition.

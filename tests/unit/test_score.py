@@ -10,7 +10,8 @@ from slurm_score.errors import FactorError
 from slurm_score.factors import AnyFactor, Factor, FactorParams, Term, registry
 from slurm_score.factors.qos import QosParams
 from slurm_score.model import Cluster, Queue, SlurmConfig
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.score import guard_base, guards_s, neutral_site, queue_order, score_queue
 from tests.unit.builders import HOUR, MINUTE, make_cluster, make_gpu_job, make_job, make_policy, make_queue
 
@@ -54,9 +55,10 @@ def test_site_factor_is_the_score_rounded_half_up(cpus: int, site: int) -> None:
 
 
 def test_details_hold_the_sub_terms() -> None:
-    """Explain shows them; factors without sub-terms have none."""
-    details = score_queue(make_queue(make_gpu_job(1, "gpu:a100:4")), Policy()).details
-    assert {name: sorted(values) for name, values in details.items()} == {"gres_fit": ["ready", "scarcity"]}
+    """Those with a weight; factors without sub-terms have none."""
+    queue = make_queue(make_gpu_job(1, "gpu:a100:4"))
+    details = {name: sorted(values) for name, values in score_queue(queue, Policy()).details.items()}
+    assert details == {"gres_fit": ["scarcity"]}
 
 
 # guard

@@ -214,7 +214,8 @@ def test_request_in_flight_is_answered_before_the_service_ends(service: Service)
             late = threading.Thread(target=_send_later, args=(connection, body))
             late.start()
         late.join()
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
+        told = connection.recv(65536)
+        assert (told.split(b"\r\n")[0], b"\r\nconnection: close\r\n" in told) == (b"HTTP/1.1 200 OK", True)
 
 
 def _send_later(connection: socket.socket, body: bytes) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from slurm_score.errors import SimulationError
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.sim.engine import Options, simulate
 from slurm_score.sim.multifactor import Multifactor, parse_multifactor
 from slurm_score.sim.policies import Pool, QueuePolicy, named, qos_values, ranked

@@ -12,12 +12,42 @@ from pathlib import Path
 import pytest
 
 from slurm_score.errors import SnapshotError
-from slurm_score.gres import GpuCount, gpu_request
+from slurm_score.gres import GpuCount, gpu_request, gpu_shards, gpu_slices
 from slurm_score.hints import parse_hints
-from slurm_score.model import Cluster, Node, Partition, PastRun, RunTimes, SlurmConfig
-from slurm_score.policy import parse_policy
+from slurm_score.model import (
+    Cluster,
+    EndedRun,
+    Node,
+    Partition,
+    PastRun,
+    Predicted,
+    Reservation,
+    RunTimes,
+    SlurmConfig,
+)
+from slurm_score.policy_yaml import parse_policy
+from slurm_score.predict.estimator import Estimator
 from slurm_score.snapshot import FORMAT, Snapshot, read_snapshot, write_snapshot
 from tests.unit.builders import NOW, make_cluster, make_job
+
+
+def taught() -> Estimator:
+    """Return an estimator that knows runs of two users, and what one of them claimed."""
+    estimator = Estimator(0.7)
+    estimator.observe(
+        EndedRun(
+            user=user,
+            limit_s=limit_s,
+            claim_s=claim_s,
+            submit_s=NOW + 60 * i,
+            end_s=NOW + 60 * i + 50,
+            elapsed_s=50.0,
+        )
+        for i in range(3)
+        for user, limit_s, claim_s in (("zoë", math.inf, 10.0), ("bob", 3600.0, None))
+    )
+    return estimator
+
 
 FULL = Snapshot(
     policy=parse_policy("{mode: enforce, factors: {wait: {weight: 3, keep_after: [REQUEUED]}}}"),
@@ -35,12 +65,24 @@ FULL = Snapshot(
                 partitions=("main",),
                 features=("nvlink",),
             ),
+            Node(
+                name="m1",
+                mig=GpuCount(2, {"1g.10gb": 2}),
+                mig_used=GpuCount(1, {"1g.10gb": 1}),
+                shards=GpuCount(8),
+                shards_used=GpuCount(3),
+                weight=7,
+                switch="s1",
+            ),
         ),
         qos={"normal": 0, "high": 1000},
+        reservations={"course": Reservation(name="course", active=True, nodes=("g1", "m1"))},
     ),
     pressure={"a100": 1.5, "v100": math.inf},
     demand={"a100": ((900, 4), (3, 1))},
     run_times={"zoë": RunTimes(7, 1.5)},
+    estimator=taught(),
+    predicted={10: Predicted(60.5, "last 2 of zoë's 1-CPU jobs"), 9: Predicted(math.inf, "time limit")},
     jobs=(
         make_job(
             9,
@@ -56,12 +98,24 @@ FULL = Snapshot(
             het_job_id=9,
         ),
         make_job(10, eligible_s=None, time_limit_s=None, site_factor=None, user="zoë\n\x1b\ufffd"),
-        make_job(11, state="RUNNING", start_s=NOW),
+        make_job(11, state="RUNNING", start_s=NOW, node_list="g[1-2]"),
+        make_job(
+            12,
+            max_nodes=4,
+            mem_mib=4000,
+            slices=gpu_slices(per_job="gpu:1g.10gb:2"),
+            shards=gpu_shards(per_node="shard:a100:3"),
+            features="[a100*2&v100*1]",
+            prefer="nvlink",
+            req_nodes="g1",
+            exc_nodes="g[2-3]",
+            reservation="course",
+        ),
     ),
 )
 
 
-LINES = 1 + len(FULL.cluster.nodes) + len(FULL.jobs)
+LINES = 1 + len(FULL.cluster.nodes) + len(FULL.estimator.stored()) + len(FULL.jobs)
 
 
 @pytest.fixture
@@ -89,11 +143,11 @@ def test_header_and_nodes_are_enough_to_score_a_new_job(path: Path) -> None:
     write_snapshot(path, FULL)
     with path.open("ab") as file:
         file.write(b"not a job\n")
-    assert read_snapshot(path, with_jobs=False) == replace(FULL, jobs=())
+    assert read_snapshot(path, with_jobs=False) == replace(FULL, jobs=(), predicted={})
     assert reason(path) == f"{path}: not a snapshot of this release: 1 faults"
 
 
-def test_one_line_holds_the_header_and_one_each_node_and_job(path: Path) -> None:
+def test_one_line_holds_the_header_and_one_each_node_user_and_job(path: Path) -> None:
     """A job's own newline can't break the file."""
     write_snapshot(path, FULL)
     assert len(path.read_bytes().split(b"\n")) == LINES + 1
@@ -206,7 +260,7 @@ def test_unreadable_snapshot_says_why(path: Path) -> None:
 def test_queue_of_a_snapshot_holds_its_pending_jobs() -> None:
     """Running jobs are kept for prediction, not for scoring; the time is the snapshot's."""
     queue = FULL.queue()
-    assert [job.job_id for job in queue.jobs] == [9, 10]
+    assert [job.job_id for job in queue.jobs] == [9, 10, 12]
     assert (queue.now_s, queue.pressure, queue.cluster) == (NOW + 0.25, FULL.pressure, FULL.cluster)
 
 

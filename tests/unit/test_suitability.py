@@ -6,7 +6,8 @@ import pytest
 
 from slurm_score.errors import NotPermittedError, UnsuitableSlurmError
 from slurm_score.model import SlurmConfig
-from slurm_score.policy import Policy, parse_policy
+from slurm_score.policy import Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.slurm.gateway import Identity
 from slurm_score.suitability import counted_twice, remarks, require_right_to_write, require_suitable
 from tests.unit.builders import make_policy
@@ -151,8 +152,7 @@ QUIET: dict[str, Any] = {"priority_type": "priority/multifactor", "slurm_user": 
         (
             {"slurmctld_parameters": ("rl_enable", "rl_bucket_size=50")},
             "op",
-            "SlurmctldParameters has rl_enable: user op gets about two updates a second; "
-            "slurm and root are exempt",
+            "SlurmctldParameters has rl_enable: user op gets 2 requests a second; slurm and root are exempt",
         ),
         (
             {"controllers": ("ctl1", "ctl2", "ctl3")},

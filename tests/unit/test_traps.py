@@ -18,7 +18,8 @@ from slurm_score.score import neutral_site, score_queue
 from slurm_score.slurm.commands import Answer, CommandGateway
 from slurm_score.slurm.fake import FakeSlurm, Submission
 from slurm_score.slurm.gateway import Access, SiteFactorUpdate, WriteGuard
-from slurm_score.slurm.parse import parse_past_runs, parse_squeue
+from slurm_score.slurm.parse import parse_squeue
+from slurm_score.slurm.parse_accounting import parse_past_runs
 from slurm_score.units import DAY_S, HOUR_S
 from tests.unit.builders import NOW, make_cluster, make_job, make_policy, make_queue
 from tests.unit.slurm_texts import END, squeue_line

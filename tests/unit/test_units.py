@@ -10,6 +10,7 @@ from slurm_score.units import (
     format_duration,
     parse_count,
     parse_duration,
+    parse_mem_mib,
     parse_time_limit,
     parse_timestamp,
 )
@@ -156,3 +157,28 @@ def test_other_count_is_refused(text: str) -> None:
 def test_duration_is_shown_as_slurm_prints_it(seconds: float | None, text: str) -> None:
     """D-HH:MM:SS, fractions cut, never a minus sign."""
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        ("4000M", 4000),
+        ("3G", 3072),
+        ("1.5T", 1_572_864),
+        ("62.50G", 64000),
+        ("1500K", 2),
+        ("500", 500),
+        ("0", 0),
+        ("16Gb", 16384),
+    ],
+)
+def test_memory_is_read_in_mib(text: str, mib: int) -> None:
+    """TRES strings and MinMemory of squeue; a bare number is MiB, and parts of one count as one."""
+    assert parse_mem_mib(text) == mib
+
+
+@pytest.mark.parametrize("text", ["", "lots", "-1M", "1.M", "1e3M", "1 G", "\u0661G"])
+def test_text_that_is_no_memory_is_refused(text: str) -> None:
+    """With the text in the message."""
+    with pytest.raises(ParseError, match="not an amount of memory"):
+        parse_mem_mib(text)

@@ -1,0 +1,1 @@
+"""How long jobs will run, learned from the runs that ended. README.md has the decisions."""
