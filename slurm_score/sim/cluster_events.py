@@ -10,17 +10,26 @@ from slurm_score.sim.nodes import EVENTS, LOGGED, SPANS, UP, Limits, Needs, Site
 from slurm_score.sim.occupy import change_node, leave, preempt, start_on_picked
 from slurm_score.sim.placing import can_start, find_start, pick_nodes
 from slurm_score.sim.ranking import GUARD_TIER
-from slurm_score.sim.slurm import forget_tests, order_queue, tick_after, too_many_of_user
+from slurm_score.sim.slurm import (
+    backfill_due,
+    forget_tests,
+    main_loop_due,
+    main_loop_now,
+    next_pass,
+    order_queue,
+    slot_end,
+    too_many_of_user,
+)
 from slurm_score.sim.sorting import sort_rows
 from slurm_score.sim.state import (
     CLOCK,
     ENDED,
     FREE,
     LEAST,
+    LOOK,
     NEVER,
     NEXT,
     RUNNING,
-    SLURM,
     WAITING,
     Jobs,
     Setup,
@@ -41,9 +50,11 @@ def run_cluster(jobs: Jobs, s: State, setup: Setup, h: Site, limits: Limits, nee
         if t == NEVER:
             return STUCK
         s.n[CLOCK] = t
-        happened = happen(jobs, s, setup, h, limits, needs, t)
+        if main_loop_due(s, t):
+            pass_on_cluster(jobs, s, setup, h, limits, needs, t, True, False)
+        main = main_loop_now(s, setup, t, happen(jobs, s, setup, h, limits, needs, t))
         if s.n[WAITING] > 0:
-            pass_on_cluster(jobs, s, setup, h, limits, needs, t, happened)
+            pass_on_cluster(jobs, s, setup, h, limits, needs, t, main, backfill_due(setup, t))
     return DONE
 
 
@@ -56,9 +67,8 @@ def next_second(jobs: Jobs, s: State, setup: Setup, h: Site, limits: Limits) -> 
         t = min(t, s.end_s[s.n[RUNNING] - 1])
     if h.n[EVENTS] < limits.events:
         t = min(t, h.event_s[h.n[EVENTS]])
-    could = t < NEVER and s.n[WAITING] > 0 and s.n[FREE] >= s.n[LEAST]
-    if setup.backfill == SLURM and setup.bf_interval > 0 and could:
-        t = min(t, tick_after(setup, s.n[CLOCK]))
+    if s.n[WAITING] > 0 and (t < NEVER or s.n[LOOK] < NEVER):
+        t = min(t, next_pass(s, setup))
     return t
 
 
@@ -80,17 +90,16 @@ def happen(jobs: Jobs, s: State, setup: Setup, h: Site, limits: Limits, needs: N
 
 
 def pass_on_cluster(
-    jobs: Jobs, s: State, setup: Setup, h: Site, limits: Limits, needs: Needs, t: int, happened: bool
+    jobs: Jobs, s: State, setup: Setup, h: Site, limits: Limits, needs: Needs, t: int, main: bool, due: bool
 ) -> None:
-    """Run the main loop if something happened, then backfill if it is due."""
-    due = setup.backfill == SLURM and (setup.bf_interval == 0 or t % setup.bf_interval == 0)
+    """Run the main loop, then backfill, each if it is its time."""
     hopeless = s.n[FREE] < s.n[LEAST] and not limits.preempts
-    if hopeless or not (due or happened):
+    if hopeless or not (due or main):
         return
     count = order_queue(jobs, s, setup, t)
     if limits.fits > 0:
         add_fit(s, h, limits, needs, count)
-    if happened:
+    if main:
         main_loop(jobs, s, setup, h, limits, needs, t, count)
     if due:
         backfill_loop(jobs, s, setup, h, limits, needs, t, count)
@@ -169,7 +178,7 @@ def plan(jobs: Jobs, s: State, setup: Setup, h: Site, limits: Limits, needs: Nee
         pick_nodes(h, limits, needs, row, begin, False)
         slot = setup.bf_resolution
         first = max(t, begin // slot * slot)
-        last = max(first + slot, begin + 1, (begin + s.planned[row]) // slot * slot)
+        last = slot_end(slot, begin + s.planned[row])
         for i in range(needs.nodes[row]):
             reserve_node(h, h.picked[i], first, last)
         h.reserved[partition] += 1

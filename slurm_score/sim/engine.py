@@ -164,6 +164,7 @@ def scheduler_settings(scheduler: Scheduler) -> dict[str, int]:
     """Return what the kernels need of Slurm's scheduler."""
     return {
         "queue_depth": scheduler.queue_depth,
+        "batch_sched_delay": scheduler.batch_sched_delay_s,
         "bf_interval": scheduler.bf_interval_s,
         "bf_max_job_test": scheduler.bf_max_job_test,
         "bf_max_job_user": scheduler.bf_max_job_user,

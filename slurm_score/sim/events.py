@@ -19,7 +19,7 @@ from slurm_score.sim.conservative import (
 from slurm_score.sim.history import forecast, learn
 from slurm_score.sim.ranking import use
 from slurm_score.sim.running import correct, end_next, free_at
-from slurm_score.sim.slurm import pass_like_slurm, tick_after
+from slurm_score.sim.slurm import backfill_due, main_loop_due, main_loop_now, next_pass, pass_like_slurm
 from slurm_score.sim.state import (
     BATCH,
     CLAIRVOYANT,
@@ -27,8 +27,6 @@ from slurm_score.sim.state import (
     CONSERVATIVE,
     EASY,
     ENDED,
-    FREE,
-    LEAST,
     NEVER,
     NEXT,
     NO_BACKFILL,
@@ -72,8 +70,8 @@ def next_time(jobs: Jobs, s: State, setup: Setup) -> int:
         t = min(t, s.end_s[s.n[RUNNING] - 1])
     if setup.backfill == CONSERVATIVE:
         t = min(t, next_reserved(s))
-    if setup.backfill == SLURM and setup.bf_interval > 0 and s.n[WAITING] > 0 and s.n[FREE] >= s.n[LEAST]:
-        t = min(t, tick_after(setup, s.n[CLOCK]))
+    if setup.backfill == SLURM and s.n[WAITING] > 0:
+        t = min(t, next_pass(s, setup))
     return t
 
 
@@ -130,7 +128,9 @@ def step_in_batch(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
 
 
 def step_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
-    """Let all ends and submissions of t happen, then run the main loop and, if it is due, backfill."""
+    """Run the main loop on what happened before; let all of t happen, then run what is due now."""
+    if main_loop_due(s, t):
+        pass_like_slurm(jobs, s, setup, t, True, False)
     happened = False
     while ends_at(s, t):
         end(jobs, s, setup, t)
@@ -138,8 +138,9 @@ def step_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
     while submits_at(jobs, s, t):
         submit(jobs, s, setup)
         happened = True
+    main = main_loop_now(s, setup, t, happened)
     if s.n[WAITING] > 0:
-        pass_like_slurm(jobs, s, setup, t, happened)
+        pass_like_slurm(jobs, s, setup, t, main, backfill_due(setup, t))
 
 
 def step_with_reservations(jobs: Jobs, s: State, setup: Setup, t: int) -> None:

@@ -12,12 +12,15 @@ from slurm_score.units import MINUTE_S
 class Scheduler:
     """The main loop, which stops at a partition's first blocked job, and the backfill loop.
 
-    `bf_interval_s` of 0 means a backfill at every submission and end. `bf_max_job_user` and
+    What happened is seen by the main loop in the next second at the earliest, and `batch_sched_delay_s`
+    after its last run; 0 means in the same second. `bf_interval_s` of 0 means a backfill at every
+    submission and end. `bf_max_job_user` and
     `bf_job_part_count_reserve` of 0 mean no limit. Source: Slurm 24.11, slurm.conf(5),
     SchedulerParameters, whose defaults these are.
     """
 
     queue_depth: int = 100
+    batch_sched_delay_s: int = 3
     bf_interval_s: int = 30
     bf_max_job_test: int = 500
     bf_max_job_user: int = 0
@@ -28,6 +31,7 @@ class Scheduler:
 
 ONE_RESERVATION = Scheduler(
     queue_depth=1 << 31,
+    batch_sched_delay_s=0,
     bf_interval_s=0,
     bf_max_job_test=1 << 31,
     bf_job_part_count_reserve=1,
@@ -38,6 +42,7 @@ ONE_RESERVATION = Scheduler(
 
 _LIMITS: Mapping[str, tuple[str, int, int, int]] = {
     "default_queue_depth": ("queue_depth", 1, 1, 1 << 31),
+    "batch_sched_delay": ("batch_sched_delay_s", 1, 0, 3600),
     "bf_interval": ("bf_interval_s", 1, 0, 10800),
     "bf_max_job_test": ("bf_max_job_test", 1, 1, 1_000_000),
     "bf_max_job_user": ("bf_max_job_user", 1, 0, 1_000_000),

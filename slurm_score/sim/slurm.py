@@ -12,23 +12,61 @@ from slurm_score.sim.conservative import earliest, give, point_at, split
 from slurm_score.sim.ranking import rank_queue
 from slurm_score.sim.running import free_at, start_job
 from slurm_score.sim.sorting import sort_rows
-from slurm_score.sim.state import LEAST, POINTS, RUNNING, STATIC, WAITING, Jobs, Setup, State
+from slurm_score.sim.state import (
+    CLOCK,
+    FREE,
+    LEAST,
+    LOOK,
+    LOOKED,
+    NEVER,
+    POINTS,
+    RUNNING,
+    SLURM,
+    STATIC,
+    WAITING,
+    Jobs,
+    Setup,
+    State,
+)
 
 
-def tick_after(setup: Setup, t: int) -> int:
-    """Return when backfill runs next after t, if the state stays as it is."""
-    return (t // setup.bf_interval + 1) * setup.bf_interval
+def next_pass(s: State, setup: Setup) -> int:
+    """Return when one of the loops runs next, if nothing happens."""
+    t = s.n[LOOK]
+    if setup.backfill == SLURM and setup.bf_interval > 0 and s.n[FREE] >= s.n[LEAST]:
+        t = min(t, (s.n[CLOCK] // setup.bf_interval + 1) * setup.bf_interval)
+    return t
 
 
-def pass_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int, happened: bool) -> None:
-    """Run the main loop if something happened, then backfill if it is due."""
-    due = setup.bf_interval == 0 or t % setup.bf_interval == 0
+def backfill_due(setup: Setup, t: int) -> bool:
+    """Return whether backfill runs at t."""
+    return setup.backfill == SLURM and (setup.bf_interval == 0 or t % setup.bf_interval == 0)
+
+
+def main_loop_due(s: State, t: int) -> bool:
+    """Return whether the main loop is to look at t at what happened before; take note that it does."""
+    if s.n[LOOK] > t:
+        return False
+    s.n[LOOKED], s.n[LOOK] = t, NEVER
+    return s.n[WAITING] > 0
+
+
+def main_loop_now(s: State, setup: Setup, t: int, happened: bool) -> bool:
+    """Return whether the main loop looks at once at what happened at t; if not, take note when it will."""
+    if setup.batch_sched_delay == 0 or not happened:
+        return happened
+    s.n[LOOK] = min(s.n[LOOK], max(t + 1, s.n[LOOKED] + setup.batch_sched_delay))
+    return False
+
+
+def pass_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int, main: bool, due: bool) -> None:
+    """Run the main loop, then backfill, each if it is its time."""
     free = free_at(jobs, s, t)
-    if free < s.n[LEAST] or not (due or happened):
+    if free < s.n[LEAST] or not (due or main):
         return
     count = order_queue(jobs, s, setup, t)
     first = 0
-    if happened:
+    if main:
         while first < min(count, setup.queue_depth) and jobs.procs[s.picks[first]] <= free:
             free -= jobs.procs[s.picks[first]]
             start_job(jobs, s, s.picks[first], t)
@@ -101,19 +139,24 @@ def fits_now(s: State, procs: int, length: int) -> bool:
 
 
 def reserve_slots(s: State, setup: Setup, t: int, begin: int, length: int, procs: int) -> None:
-    """Take processors out of the profile; both times are rounded down, to one slot at least.
+    """Take processors out of the profile, from the slot of the begin to the slot of the end.
 
     Slurm reserves nodes, so what the rounding adds to the front costs only nodes that the job will have.
     """
     slot = setup.bf_resolution
     first = max(t, begin // slot * slot)
-    end = max(first + slot, begin + 1, (begin + length) // slot * slot)
+    end = slot_end(slot, begin + length)
     give(s, begin, end, -procs)
     last = split(s, first)
     left = s.point_free[point_at(s, begin)]
     while last < s.n[POINTS] and s.point_s[last] < begin:
         s.point_free[last] = min(s.point_free[last], left)
         last += 1
+
+
+def slot_end(slot: int, end: int) -> int:
+    """Return a reservation's end, rounded up to bf_resolution. Observed on Slurm 24.11."""
+    return -(-end // slot) * slot
 
 
 def lay_profile(jobs: Jobs, s: State, t: int) -> int:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CLOCK, NEXT, WAITING, RUNNING, FREE, LEAST, HEAD, POINTS, ENDED, ACCRUED = range(10)
+CLOCK, NEXT, WAITING, RUNNING, FREE, LEAST, HEAD, POINTS, ENDED, ACCRUED, LOOKED, LOOK = range(12)
 """Places in `State.n`: the time; the next row to submit; how many wait and run; free processors; a lower
 bound on the processors of those that wait; the head that was chosen for good (order rlscheduler), -1 for
-none; points of the profile (conservative); how many have ended; to when usage is counted (fair-share)."""
+none; points of the profile (conservative); how many have ended; to when usage is counted (fair-share);
+when Slurm's main loop ran last, and when it runs next, NEVER if nothing happened since."""
 
 PYSS, BATCH, RLSCHEDULER = range(3)
 """Orders of what happens in one second."""
@@ -99,6 +100,7 @@ class Setup(NamedTuple):
     half_life_s: float = 1.0
     calc_period_s: int = 300
     queue_depth: int = 0
+    batch_sched_delay: int = 0
     bf_interval: int = 0
     bf_max_job_test: int = 0
     bf_max_job_user: int = 0
@@ -120,8 +122,9 @@ class Sizes(NamedTuple):
 def new_state(sizes: Sizes, procs: int) -> State:
     """Return the state of an empty machine, in numpy arrays."""
     jobs, running = sizes.jobs, sizes.running + 1
-    n: list[int] = _ints(10)
+    n: list[int] = _ints(12)
     n[FREE], n[LEAST], n[HEAD], n[POINTS] = procs, NEVER, -1, 1
+    n[LOOKED], n[LOOK] = -NEVER, NEVER
     points = 2 * (jobs + 2) if sizes.profile else 2
     return State(
         n=n,

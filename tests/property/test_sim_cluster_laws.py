@@ -75,6 +75,7 @@ POLICIES = st.sampled_from(
 SCHEDULERS = st.builds(
     Scheduler,
     queue_depth=st.sampled_from((1, 3, 100)),
+    batch_sched_delay_s=st.sampled_from((0, 1, 3)),
     bf_interval_s=st.sampled_from((0, 1, 7)),
     bf_max_job_test=st.sampled_from((1, 3, 500)),
     bf_max_job_user=st.sampled_from((0, 0, 2)),

@@ -23,7 +23,9 @@ partitions:
 qos: {low: 0, normal: 10, high: 20}
 preempts: {high: [low]}
 """
-EVERY_EVENT = Options(backfill="slurm", scheduler=Scheduler(bf_interval_s=0, bf_resolution_s=1))
+EVERY_EVENT = Options(
+    backfill="slurm", scheduler=Scheduler(batch_sched_delay_s=0, bf_interval_s=0, bf_resolution_s=1)
+)
 
 
 class Job(NamedTuple):

@@ -1,5 +1,7 @@
 """A cluster of nodes under Slurm's loops, by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from slurm_score.errors import SimulationError
@@ -9,7 +11,7 @@ from slurm_score.sim.hetero import NodeEvent, Requeue
 from slurm_score.sim.multifactor import Multifactor
 from slurm_score.sim.policies import QueuePolicy, named
 from slurm_score.sim.scheduler import Scheduler
-from tests.unit.site_support import SITE, Job, placed, ran, site
+from tests.unit.site_support import EVERY_EVENT, SITE, Job, placed, ran, site
 
 
 def starts(*rows: Job, **more: object) -> list[int]:
@@ -59,8 +61,9 @@ def test_a_blocked_job_closes_its_partition_and_its_nodes() -> None:
     small = Job(2, 10, cores=4)
     rows = [wide, wide._replace(submit_s=1), small._replace(partition="gpus"), small]
     rows += [small._replace(features="big")]
-    assert starts(*rows, options=Options(backfill="none")) == [0, 10, 10, 2, 20]
-    assert starts(*rows[:1], *rows[2:], options=Options(backfill="none")) == [0, 2, 2, 12]
+    at_once = replace(EVERY_EVENT, backfill="none")
+    assert starts(*rows, options=at_once) == [0, 10, 10, 2, 20]
+    assert starts(*rows[:1], *rows[2:], options=at_once) == [0, 2, 2, 12]
 
 
 def test_a_reservation_takes_whole_nodes() -> None:
@@ -79,7 +82,9 @@ def test_what_is_free_now_stays_free_where_others_will_do() -> None:
 def test_backfill_runs_at_its_interval() -> None:
     """The small job is submitted at 2 and found at 5."""
     rows = [Job(0, 10, nodes=4, cores=4), Job(1, 10, nodes=5), Job(2, 3)]
-    how = Options(backfill="slurm", scheduler=Scheduler(bf_interval_s=5, bf_resolution_s=1))
+    how = Options(
+        backfill="slurm", scheduler=Scheduler(batch_sched_delay_s=0, bf_interval_s=5, bf_resolution_s=1)
+    )
     assert starts(*rows, options=how) == [0, 10, 5]
 
 

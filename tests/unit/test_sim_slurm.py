@@ -17,7 +17,7 @@ from tests.property.test_sim_laws import PROCS, policies, workloads
 from tests.unit.sim_support import Rows, schedule, starts, workload
 
 HORIZON = 2000
-EVERY_EVENT = Scheduler(bf_interval_s=0, bf_resolution_s=1)
+EVERY_EVENT = Scheduler(batch_sched_delay_s=0, bf_interval_s=0, bf_resolution_s=1)
 
 
 def by(scheduler: Scheduler) -> Options:
@@ -125,6 +125,17 @@ def test_reservations_begin_at_whole_slots(resolution_s: int, expected: list[int
     assert starts([(0, 10, 4, 10), (1, 10, 8, 10), (3, 7, 2, 7)], 8, options=by(scheduler)) == expected
 
 
+@pytest.mark.parametrize(("resolution_s", "expected"), [(1, [0, 10, 30, 40]), (60, [0, 10, 43, 3])])
+def test_reservations_end_at_whole_slots(resolution_s: int, expected: list[int]) -> None:
+    """The one from 10 to 30 holds until 60, so the next begins there, and a job until 43 is in nobody's way.
+
+    Observed on Slurm 24.11 with DebugFlags=Backfill.
+    """
+    scheduler = replace(EVERY_EVENT, bf_resolution_s=resolution_s)
+    rows: Rows = [(0, 10, 6, 10), (1, 20, 6, 20), (2, 10, 8, 10), (3, 40, 2, 40)]
+    assert starts(rows, 8, options=by(scheduler)) == expected
+
+
 def test_rounding_takes_no_processors_that_the_job_won_t_have() -> None:
     """The slot that comes before 10 costs only processors of the job that waits for 10."""
     scheduler = replace(EVERY_EVENT, bf_resolution_s=4)
@@ -134,8 +145,25 @@ def test_rounding_takes_no_processors_that_the_job_won_t_have() -> None:
 def test_main_loop_starts_so_many_jobs_at_most() -> None:
     """The rest waits for backfill or for the next event. Source: slurm.conf(5), default_queue_depth."""
     rows: Rows = [(1, 10, 1, 10), (1, 10, 1, 10)]
-    assert starts(rows, 8, options=by(Scheduler(queue_depth=1, bf_interval_s=30))) == [1, 11]
-    assert starts(rows, 8, options=by(Scheduler(queue_depth=1, bf_interval_s=5))) == [1, 5]
+    at_once = Scheduler(batch_sched_delay_s=0, queue_depth=1)
+    assert starts(rows, 8, options=by(at_once)) == [1, 11]
+    assert starts(rows, 8, options=by(replace(at_once, bf_interval_s=5))) == [1, 5]
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "expected"),
+    [
+        (0, [1, 2, 6, 16]),
+        (1, [2, 3, 7, 18]),  # what happens in one second is seen in the next
+        (3, [2, 5, 8, 19]),  # and no run is earlier than 3 s after the last
+        (9, [2, 11, 11, 29]),
+    ],
+)
+def test_main_loop_waits_after_its_last_run(delay_s: int, expected: list[int]) -> None:
+    """Source: slurm.conf(5), batch_sched_delay, and slurmctld's log of 24.11."""
+    rows: Rows = [(1, 10, 1, 10), (2, 30, 1, 30), (6, 10, 1, 10), (7, 9, 7, 9)]
+    scheduler = Scheduler(batch_sched_delay_s=delay_s, bf_interval_s=3600)
+    assert starts(rows, 8, options=by(scheduler)) == expected
 
 
 def test_slurm_looks_at_a_second_as_a_whole() -> None:

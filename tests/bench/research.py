@@ -1,4 +1,4 @@
-"""python -m tests.bench.backfill [LOG…]: what Slurm's own backfill makes of five policies.
+"""python -m tests.bench.research [LOG…]: what Slurm's own backfill makes of five policies.
 
 Average bounded slowdown as a ratio to FCFS + EASY on the same log, and their geometric mean over the
 logs; behind the slash the longest wait in the same way. Slurm's backfill runs at every event and at full
@@ -35,7 +35,7 @@ POLICIES = (
     QueuePolicy("strict", Policy(), "recent"),
     QueuePolicy("throughput", preset(144, 120), "recent"),
 )
-EVERY_EVENT = Scheduler(bf_interval_s=0, bf_resolution_s=1)
+EVERY_EVENT = Scheduler(batch_sched_delay_s=0, bf_interval_s=0, bf_resolution_s=1)
 WAYS = {
     "EASY": Options(),
     "depth 500": Options(backfill="slurm", scheduler=EVERY_EVENT),
