@@ -67,6 +67,12 @@ class Schedule:
         """The end of each job in s, int64[n_jobs]."""
         return self.start_s + self.workload.run_s
 
+    @property
+    def taken(self) -> tuple[Ints, Ints]:
+        """When processors are taken or given back, in s, and how many; in any order."""
+        procs = self.workload.procs
+        return np.r_[self.start_s, self.end_s], np.r_[procs, -procs]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:

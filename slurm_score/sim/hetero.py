@@ -84,6 +84,12 @@ class ClusterSchedule(Schedule):
         """The end of each job in s, int64[n_jobs]."""
         return self.last_s
 
+    @property
+    def taken(self) -> tuple[Ints, Ints]:
+        """When cores are taken or given back, in s, and how many; lost runs count as well."""
+        use = self.use
+        return np.r_[use.begin_s, use.end_s], np.r_[use.cores, -use.cores]
+
 
 def simulate_cluster(
     workload: Workload,

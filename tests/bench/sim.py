@@ -3,8 +3,8 @@
 Jobs a second from the columns of a log to its schedule, the best of three runs after a first one that
 compiles; without numba one run. `linear` is the time for a job on the largest log over that on the smallest.
 `ubhpc_week_s` is a real week of a heterogeneous cluster under Slurm's two loops and its own priorities, after
-a first run that took `ubhpc_first_s`, as it compiles or loads what was compiled. `rss_mib` is the peak of this
-process, the logs included. Prints one JSON object as the last line.
+a first run that took `ubhpc_first_s`, as it compiles or loads what was compiled. `rss_mib` is the peak of
+this process, the logs included. Prints one JSON object as the last line.
 """
 
 from __future__ import annotations
