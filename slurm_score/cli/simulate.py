@@ -22,7 +22,7 @@ from slurm_score.sim.multifactor import parse_multifactor
 from slurm_score.sim.policies import NAMES, PREDICTORS, Pool, QueuePolicy, named
 from slurm_score.sim.report import write_report
 from slurm_score.sim.scheduler import Scheduler, parse_scheduler
-from slurm_score.sim.synthetic import synthetic
+from slurm_score.sim.synthetic import Recipe, synthetic
 from slurm_score.sim.workload import Workload
 from slurm_score.units import HOUR_S
 from slurm_score.watch import read_policy
@@ -106,7 +106,7 @@ def command(
     site = read_cluster(cluster) if cluster else None
     policies = [policy_of(spec, site) for spec in specs]
     works = [read_workload(path, procs) for path in files]
-    works += [] if seed is None else [synthetic(seed)]
+    works += [] if seed is None else [synthetic(seed, _recipe(site))]
     if waits and len(works) * len(policies) != 1:
         raise click.UsageError("--waits needs one workload and one --policy")
     options = Options(
@@ -147,6 +147,11 @@ class Machine:
         return simulate_cluster(
             work, self.site, policy, options, happens=self.happens, requeue=self.requeue, progress=ended
         )
+
+
+def _recipe(site: Site | None) -> Recipe:
+    """What to invent: for a cluster, jobs of its size and its GPU types."""
+    return Recipe(procs=site.procs, gpu_types=site.gpu_types) if site else Recipe()
 
 
 def _scheduler(text: str | None, site: Site | None) -> Scheduler:

@@ -41,7 +41,7 @@ def fit(workload: Workload, site: Site) -> Fitted:
     Raises:
         SimulationError: partitions or features that the site doesn't have, with all of them.
     """
-    asked = workload.asked or _cores_only(workload)
+    asked = workload.asked or _spread(workload, site)
     partition = _partitions(asked, site, workload.name)
     pairs, place = np.unique(np.stack([partition, asked.feature]), axis=1, return_inverse=True)
     wanted = [_having(text, site, workload.name) for text in asked.features]
@@ -63,18 +63,18 @@ def members(site: Site) -> Bools:
     return member
 
 
-def _cores_only(workload: Workload) -> Asked:
-    """What jobs ask for that only know processors: each is a node's core, GPUs on as many nodes."""
+def _spread(workload: Workload, site: Site) -> Asked:
+    """What jobs ask for that only know processors and GPUs: equal parts of as few nodes as can be."""
     zeros = np.zeros(len(workload), np.int64)
-    ones = zeros + 1
     gpus = zeros if workload.gpus is None else workload.gpus
     gpu_type = zeros - 1 if workload.gpu_type is None else workload.gpu_type
-    on_gpus = gpus > 0
+    widest = max(1, int(site.gpus.max(initial=0)))
+    nodes = np.maximum(-(-workload.procs // int(site.cores.max())), -(-gpus // widest))
     return Asked(
-        nodes=np.where(on_gpus, 1, workload.procs),
-        cores=np.where(on_gpus, workload.procs, ones),
+        nodes=nodes,
+        cores=-(-workload.procs // nodes),
         mem_mib=zeros,
-        gpus=gpus,
+        gpus=-(-gpus // nodes),
         exclusive=zeros > 0,
         partition=zeros,
         gpu_set=gpu_type + 1,

@@ -223,6 +223,17 @@ def test_a_cluster_that_is_none(cluster: tuple[Path, Path]) -> None:
     assert f"{site}:1: nodes.0.cores" in told.output
 
 
+def test_a_cluster_gives_the_same_with_and_without_numba(cluster: tuple[Path, Path]) -> None:
+    """Byte for byte; the invented jobs are of the cluster's size."""
+    pytest.importorskip("numba", reason="without numba there is nothing to compare")
+    jobs, site = cluster
+    policies = ("--policy", "wfp3", "--policy", "etc/slurm-score.yaml", "--policy", "multifactor")
+    args = (jobs, "--synthetic", 4, "--cluster", site, *policies, "--json")
+    told = simulate(*args, "--numba").output
+    assert json.loads(told)["workloads"][1]["policies"][0]["jobs"] > 1000
+    assert told == simulate(*args, "--no-numba").output
+
+
 def test_report_of_a_cluster_shows_its_gpus(cluster: tuple[Path, Path], tmp_path: Path) -> None:
     """Two plots more."""
     pytest.importorskip("matplotlib", reason="the report needs the extra sim")

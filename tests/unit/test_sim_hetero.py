@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from slurm_score.errors import SimulationError
@@ -9,9 +10,10 @@ from slurm_score.policy import Policy
 from slurm_score.sim.engine import Options
 from slurm_score.sim.hetero import NodeEvent, Requeue
 from slurm_score.sim.multifactor import Multifactor
+from slurm_score.sim.needs import fit
 from slurm_score.sim.policies import QueuePolicy, named
 from slurm_score.sim.scheduler import Scheduler
-from tests.unit.site_support import EVERY_EVENT, SITE, Job, placed, ran, site
+from tests.unit.site_support import EVERY_EVENT, SITE, Job, jobs, placed, ran, site
 
 
 def starts(*rows: Job, **more: object) -> list[int]:
@@ -207,3 +209,11 @@ def test_the_order_of_the_queue_is_the_policy_s() -> None:
     """Shortest first on one node."""
     text = 'nodes: [{names: "n1", cores: 1, mem_mb: 1}]\npartitions: {p: {nodes: n1}}'
     assert starts(Job(0, 5), Job(1, 9), Job(2, 3), where=site(text), policy=named("sjf")) == [0, 8, 5]
+
+
+def test_jobs_that_know_only_processors_are_spread_over_few_nodes() -> None:
+    """Ten processors are parts of three nodes of four cores; three GPUs are parts of two nodes."""
+    work = jobs([Job(0, 5), Job(0, 5)])
+    flat = replace(work, procs=np.array([10, 2]), gpus=np.array([0, 3]), asked=None)
+    asked = fit(flat, site()).asked
+    assert (asked.nodes.tolist(), asked.cores.tolist(), asked.gpus.tolist()) == ([3, 2], [4, 1], [0, 2])
