@@ -202,7 +202,7 @@ def reserve_node(h: Site, node: int, begin: int, end_s: int) -> None:
 def add_fit(s: State, h: Site, limits: Limits, needs: Needs, count: int) -> None:
     """Add the points of gres_fit to the ranks, and put the picks in order again.
 
-    Contended types first: inventory.gpu_pressure and inventory.contention, over those that wait.
+    Contended types first: contention.gpu_pressure and contention.contention, over those that wait.
     """
     for fit in range(limits.fits):
         h.fit_asked[fit] = 0.0
@@ -226,8 +226,8 @@ def weigh_types(h: Site, limits: Limits) -> None:
     for fit in range(limits.fits):
         supply = count_usable(h, limits, fit)
         for kind in range(types):
-            if h.accepted[h.fit_set[fit] * types + kind] and h.fit_asked[fit] > 0:
-                h.pressure[kind] += h.fit_asked[fit] / supply if supply > 0 else 1e300
+            if h.fit_accepts[fit * types + kind] and supply > 0:
+                h.pressure[kind] += h.fit_asked[fit] / supply
     for fit in range(limits.fits):
         count_usable(h, limits, fit)
         least = 1e300
@@ -242,9 +242,9 @@ def count_usable(h: Site, limits: Limits, fit: int) -> float:
     types, total = limits.types, 0.0
     for kind in range(types):
         h.fit_usable[kind] = 0.0
-        if h.accepted[h.fit_set[fit] * types + kind]:
+        if h.fit_accepts[fit * types + kind]:
             for node in range(limits.nodes):
-                if h.state[node] == UP and h.members[h.fit_partition[fit] * limits.nodes + node]:
+                if h.state[node] == UP and h.allowed[h.fit_place[fit] * limits.nodes + node]:
                     h.fit_usable[kind] += h.gpus[node * types + kind]
             total += h.fit_usable[kind]
     return total

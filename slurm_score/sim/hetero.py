@@ -203,10 +203,10 @@ def _plain(columns: Any) -> Any:
 
 
 def _needs(fitted: Fitted, site: Site, policy: QueuePolicy, order: Ints) -> tuple[Any, nodes.Needs]:
-    """The values of the classes of GPU jobs, (partition, GPU set) each, and the columns by row."""
+    """The values of the classes of GPU jobs, (place, GPU set) each, and the columns by row."""
     asked, work = fitted.asked, fitted.workload
     on_gpus = (asked.gpus > 0) & (_fit_weight(policy) > 0)
-    fits, values = classes((fitted.partition, asked.gpu_set), on_gpus)
+    fits, values = classes((fitted.place, asked.gpu_set), on_gpus)
     qos = list(site.qos)
     code = np.array([qos.index(name) if name in qos else len(qos) for name in work.qos_names or ("",)])
     columns = (
@@ -260,8 +260,8 @@ def _cluster(run: _Run, fitted: Fitted, happens: Sequence[NodeEvent], fits: Any)
         "event_s": _flat([event.time_s for event in timed]),
         "event_kind": _flat([HAPPENS[event.what] for event in timed]),
         "event_node": _flat([place[event.node] for event in timed]),
-        "fit_partition": _flat(fits[0]),
-        "fit_set": _flat(fits[1]),
+        "fit_place": _flat(fits[0]),
+        "fit_accepts": _flat(_accepts(fitted, site, fits)),
         "fit_usable": np.zeros(shape.types + 1),
         "fit_asked": np.zeros(fits.shape[1] + 1),
         "fit_points": np.zeros(fits.shape[1] + 1),
@@ -274,6 +274,12 @@ def _flat(values: Any) -> Any:
     """Numbers as the kernels read them; never an array of length 0, nor the site's own."""
     flat = np.array(values, np.int64).reshape(-1)
     return flat if len(flat) else np.zeros(1, np.int64)
+
+
+def _accepts(fitted: Fitted, site: Site, fits: Any) -> Any:
+    """Which types of its set a class of jobs finds on its nodes, bool[n_fits, n_types]."""
+    places, sets = fits
+    return fitted.accepted[sets] & (fitted.allowed[places].astype(np.int64) @ site.gpus > 0)
 
 
 def _below(site: Site) -> Any:
@@ -300,9 +306,10 @@ def _ranked(policy: QueuePolicy, fitted: Fitted, site: Site, pool: Pool) -> Rank
         return told._replace(fixed=fixed + rule.gpu * gpus / max(1, int(site.gpus.sum())))
     if not isinstance(rule, Policy):
         return told
-    if rule.factors["gres_fit"].weight and rule.factors["gres_fit"].ready:
-        what = "the sub-term ready of gres_fit can't be simulated"
-        raise SimulationError([Problem(policy.name, what, "", "factors.gres_fit.ready must be 0")])
+    fit = rule.factors["gres_fit"]
+    if fit.weight and fit.share_of_free:
+        what = "of gres_fit only the sub-term scarcity can be simulated"
+        raise SimulationError([Problem(policy.name, what, "", "the others must be 0")])
     member = members(site)
     total = np.where(gpus > 0, (member @ site.gpus.sum(axis=1))[fitted.partition],
                      (member @ site.cores)[fitted.partition])  # fmt: skip
