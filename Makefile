@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-fit bench-predict bench-predict-sim verify-predict bench-sim verify-sim fuzz engine cluster cluster-down clean
+.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-fit bench-predict bench-predict-sim verify-predict bench-sim bench-research verify-sim fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -40,6 +40,9 @@ bench-fit: $(READY)
 
 bench-sim: $(READY)
 	@$(BIN)/python -m tests.bench.sim
+
+bench-research: $(READY)
+	@$(BIN)/python -m tests.bench.research
 
 verify-sim: $(READY)
 	@$(BIN)/python -m tests.bench.verify_sim

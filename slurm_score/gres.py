@@ -223,7 +223,12 @@ def for_each_gpu(per_tres: str, gpus: int) -> int:
     Raises:
         ParseError: the text can't be read.
     """
-    return count_gpus(parse_gres(per_tres)).total * gpus
+    return _gpus_in(per_tres) * gpus
+
+
+@lru_cache(maxsize=4096)
+def _gpus_in(text: str) -> int:
+    return count_gpus(parse_gres(text)).total
 
 
 def least_cpus(cpus: int, nodes: int, gpus: GpuRequest, cpus_per_tres: str) -> int:

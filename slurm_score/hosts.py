@@ -13,6 +13,7 @@ _NOTHING = frozenset({"", "(null)", "n/a", "none"})
 _LIST = re.compile(r"[A-Za-z0-9._,\[\]-]+", re.ASCII)
 _LONG_NUMBER = re.compile(r"\d{10}", re.ASCII)
 _WRONG_BRACKET = re.compile(r"\[(?!\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\])", re.ASCII)
+_COMMA = re.compile(r",(?![^\[]*\])")
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 
 
@@ -26,13 +27,18 @@ def parse_hosts(text: str) -> tuple[str, ...]:
         return ()
     if not _LIST.fullmatch(text) or _LONG_NUMBER.search(text) or _WRONG_BRACKET.search(text):
         raise ParseError("not a host list", text, "such as g[1-3],h7")
-    spans = (int(last) - int(first) + 1 for first, last in _RANGE.findall(text))
-    if math.prod(max(1, span) for span in spans) > MAX_HOSTS:  # ClusterShell would write them all out
+    if sum(map(_most, _COMMA.split(text))) > MAX_HOSTS:  # ClusterShell would write them all out
         raise ParseError("a list of too many hosts", text, f"at most {MAX_HOSTS}")
     try:
         return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except (NodeSetException, AssertionError) as error:  # it asserts that no range is too large
         raise ParseError(f"not a host list ({str(error)[:80]})", text, "such as g[1-3],h7") from None
+
+
+def _most(part: str) -> int:
+    """How many hosts one item of a list could name at most."""
+    spans = (int(last) - int(first) + 1 for first, last in _RANGE.findall(part))
+    return math.prod(max(1, span) for span in spans)
 
 
 def fold_hosts(names: Iterable[str]) -> str:

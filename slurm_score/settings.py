@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -63,9 +63,14 @@ class Lines:
             yield Problem(self.at(path), f"{dotted(path)}: stands twice", "", "remove one of them")
 
     def _walk(self, node: yaml.Node | None, path: Path) -> None:
-        if not isinstance(node, yaml.MappingNode) or id(node) in self._seen:
+        if not isinstance(node, yaml.CollectionNode) or id(node) in self._seen:
             return
         self._seen.add(id(node))  # an alias stands for what was walked before
+        if isinstance(node, yaml.SequenceNode):
+            for i, item in enumerate(node.value):
+                self._lines[(*path, i)] = item.start_mark.line + 1
+                self._walk(item, (*path, i))
+            return
         for key, value in node.value:
             below = (*path, str(key.value))
             if below in self._lines:
@@ -121,9 +126,11 @@ def _explain(model: type[BaseModel], detail: ErrorDetails, lines: Lines, path: P
 
 
 def _section(model: type[BaseModel], loc: Path) -> type[BaseModel]:
+    """The section in which a setting stands; of sections in a list or mapping, the one that all share."""
     for key in loc:
-        inner = model.model_fields[str(key)].annotation if str(key) in model.model_fields else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
+        field = model.model_fields.get(str(key))
+        if field is None:
+            continue  # a place in a list, or a key of a mapping
+        inner = (*get_args(field.annotation), field.annotation)
+        model = next((i for i in inner if isinstance(i, type) and issubclass(i, BaseModel)), model)
     return model

@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,20 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from slurm_score.cli.simulated import lines_of, told_of
 from slurm_score.errors import Problem, SimulationError
-from slurm_score.report.table import format_table
+from slurm_score.sim.cluster import Site
 from slurm_score.sim.engine import BACKFILLS, ORDERS, Options, Schedule, simulate
-from slurm_score.sim.metrics import Metrics, by_gpu_type, by_qos, by_size, by_user, measure
+from slurm_score.sim.hetero import NodeEvent, Requeue, simulate_cluster
+from slurm_score.sim.inputs import read_cluster, read_events, read_workload
+from slurm_score.sim.metrics import measure
 from slurm_score.sim.multifactor import parse_multifactor
 from slurm_score.sim.policies import NAMES, PREDICTORS, Pool, QueuePolicy, named
 from slurm_score.sim.report import write_report
-from slurm_score.sim.swf import read_swf
-from slurm_score.sim.synthetic import synthetic
+from slurm_score.sim.scheduler import Scheduler, parse_scheduler
+from slurm_score.sim.synthetic import Recipe, synthetic
 from slurm_score.sim.workload import Workload
-from slurm_score.units import HOUR_S, format_duration
+from slurm_score.units import HOUR_S
 from slurm_score.watch import read_policy
 
 OWN_PREDICTORS = tuple(name for name in PREDICTORS if name != "told")
@@ -30,11 +33,13 @@ EPILOG = f"""\b
 POLICY is one of
   {", ".join(NAMES)}
   multifactor[:SETTING,…]  Slurm's own: age=, size=, qos=, fairshare= (weights), max_age=,
-                           decay_half_life=, calc_period=, small_relative, favor_small
+                           decay_half_life=, calc_period=, small_relative, favor_small;
+                           without settings those of --cluster
   a policy file of ours
 and may end in @PREDICTOR, the run times it goes by: {", ".join(OWN_PREDICTORS)}.
 \b
 Example:
+  slurm-score simulate --cluster site.yaml jobs.csv --policy multifactor --policy slurm-score.yaml
   slurm-score simulate --synthetic 1 --policy fcfs --policy wfp3 --policy sjf@recent"""
 
 
@@ -43,13 +48,21 @@ Example:
 @click.option("--synthetic", "seed", type=click.IntRange(min=0), help="Also simulate an invented workload.")
 @click.option("--policy", "specs", multiple=True, default=("fcfs",), show_default=True, metavar="POLICY",
               help="The order of the queue; several stand side by side.")  # fmt: skip
-@click.option("--backfill", type=click.Choice(list(BACKFILLS)), default="easy", show_default=True,
-              help="Who may start before the head of the queue.")  # fmt: skip
+@click.option("--backfill", type=click.Choice(list(BACKFILLS)),
+              help="Who may start before the head.  [default: easy; on a cluster slurm]")  # fmt: skip
+@click.option("--scheduler", metavar="PARAMETERS",
+              help="SchedulerParameters of backfill slurm.  [default: the cluster's, or none]")  # fmt: skip
 @click.option("--order", type=click.Choice(list(ORDERS)), default="batch", show_default=True,
               help="What comes first in one second: sim/README.md.")  # fmt: skip
 @click.option("--plan", type=click.Choice(OWN_PREDICTORS), default="request", show_default=True,
               help="The run times that reservations go by.")  # fmt: skip
 @click.option("--procs", type=click.IntRange(min=1), help="Processors of the machine.  [default: the file's]")
+@click.option("--cluster", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Nodes, partitions and QOS of the machine, as YAML: sim/README.md.")  # fmt: skip
+@click.option("--events", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A table of time, node and what: fail, drain or resume; with --cluster.")  # fmt: skip
+@click.option("--keep-wait", is_flag=True, help="A job that is requeued keeps its place by wait.")
+@click.option("--keep-progress", is_flag=True, help="A job that is requeued goes on from where it was.")
 @click.option("--starved-after", type=click.FloatRange(min=0), default=48.0, metavar="HOURS",
               help="The wait from which a job counts as starved.  [default: 48]")  # fmt: skip
 @click.option("--waits", type=click.Path(dir_okay=False, writable=True, path_type=Path),
@@ -64,10 +77,15 @@ def command(
     files: tuple[Path, ...],
     seed: int | None,
     specs: tuple[str, ...],
-    backfill: str,
+    backfill: str | None,
+    scheduler: str | None,
     order: str,
     plan: str,
     procs: int | None,
+    cluster: Path | None,
+    events: Path | None,
+    keep_wait: bool,
+    keep_progress: bool,
     starved_after: float,
     waits: Path | None,
     folder: Path | None,
@@ -76,28 +94,74 @@ def command(
 ) -> None:
     """Simulate workloads under policies and compare what they bring; nothing is asked of Slurm.
 
-    FILES are workloads in the Standard Workload Format, plain or gzipped.
+    FILES are workloads in the Standard Workload Format, or tables (.csv, .txt): of `sacct -P`, of a Slurm
+    site, of openb or of Philly; plain or gzipped. A table needs --cluster or --procs.
     """
     if not files and seed is None:
         raise click.UsageError("a FILE or --synthetic SEED is needed")
-    policies = list(map(policy_of, specs))
-    works = [read_swf(path, procs) for path in files]
-    works += [] if seed is None else [synthetic(seed)]
+    if cluster and procs:
+        raise click.UsageError("--procs and --cluster both say how large the machine is")
+    if not cluster and (events or keep_wait or keep_progress):
+        raise click.UsageError("--events, --keep-wait and --keep-progress need --cluster")
+    site = read_cluster(cluster) if cluster else None
+    policies = [policy_of(spec, site) for spec in specs]
+    works = [read_workload(path, procs) for path in files]
+    works += [] if seed is None else [synthetic(seed, _recipe(site))]
     if waits and len(works) * len(policies) != 1:
         raise click.UsageError("--waits needs one workload and one --policy")
-    options = Options(backfill=backfill, order=order, plan=plan, numba=numba)
-    runs = [simulated(work, pool_of(work, procs), policies, options) for work in works]
+    options = Options(
+        backfill=backfill or ("slurm" if site else "easy"), order=order, plan=plan, numba=numba,
+        scheduler=_scheduler(scheduler, site),
+    )  # fmt: skip
+    machine = Machine(
+        procs=procs,
+        site=site,
+        happens=tuple(read_events(events)) if events else (),
+        requeue=Requeue(keeps_wait=keep_wait, checkpoints=keep_progress),
+    )
+    runs = [simulated(work, machine, policies, options) for work in works]
     measured = [[measure(s, starved_after * HOUR_S) for s in schedules] for schedules in runs]
     if waits:
         write_waits(waits, runs[0][0])
     if folder:
         write_report(folder, runs, measured)
-    told = _told(runs, measured, starved_after * HOUR_S)
-    click.echo(json.dumps(told, indent=2) if as_json else "\n".join(_lines(told)))
+    told = told_of(runs, measured, starved_after * HOUR_S)
+    click.echo(json.dumps(told, indent=2) if as_json else "\n".join(lines_of(told)))
 
 
-def policy_of(spec: str) -> QueuePolicy:
-    """Return the policy that a text names.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What jobs run on: so many processors or a site's cluster, and what happens to that."""
+
+    procs: int | None = None
+    site: Site | None = None
+    happens: tuple[NodeEvent, ...] = ()
+    requeue: Requeue = field(default_factory=Requeue)
+
+    def run(
+        self, work: Workload, policy: QueuePolicy, options: Options, ended: Callable[[int], None]
+    ) -> Schedule:
+        """Return the schedule of a workload; `ended` is told how many jobs have ended."""
+        if self.site is None:
+            return simulate(work, pool_of(work, self.procs), policy, options, progress=ended)
+        return simulate_cluster(
+            work, self.site, policy, options, happens=self.happens, requeue=self.requeue, progress=ended
+        )
+
+
+def _recipe(site: Site | None) -> Recipe:
+    """What to invent: for a cluster, jobs of its size and its GPU types."""
+    return Recipe(procs=site.procs, gpu_types=site.gpu_types) if site else Recipe()
+
+
+def _scheduler(text: str | None, site: Site | None) -> Scheduler:
+    if text is not None:
+        return parse_scheduler(text, "--scheduler")
+    return site.scheduler if site else Scheduler()
+
+
+def policy_of(spec: str, site: Site | None = None) -> QueuePolicy:
+    """Return the policy that a text names; the multifactor without settings is the site's.
 
     Raises:
         SimulationError: it names none.
@@ -108,7 +172,9 @@ def policy_of(spec: str) -> QueuePolicy:
         known = f"one of {', '.join(OWN_PREDICTORS)}"
         raise SimulationError([Problem(f"--policy {spec}", "unknown predictor", repr(predictor), known)])
     if name.partition(":")[0] == "multifactor":
-        return QueuePolicy(spec, parse_multifactor(name.partition(":")[2]))
+        settings = name.partition(":")[2]
+        by_site = site.multifactor if site and not settings else None
+        return QueuePolicy(spec, by_site or parse_multifactor(settings))
     if name in NAMES or not (name.endswith((".yaml", ".yml")) or Path(name).exists()):
         return named(name, predictor)
     return QueuePolicy(spec, read_policy(Path(name)), predictor)
@@ -128,7 +194,7 @@ def pool_of(work: Workload, procs: int | None) -> Pool:
 
 
 def simulated(
-    work: Workload, pool: Pool, policies: Sequence[QueuePolicy], options: Options
+    work: Workload, machine: Machine, policies: Sequence[QueuePolicy], options: Options
 ) -> list[Schedule]:
     """Return a schedule for each policy, with a progress bar where someone looks."""
     console = Console(stderr=True)
@@ -140,7 +206,7 @@ def simulated(
             def ended(jobs: int, task: Any = task) -> None:
                 bar.update(task, completed=jobs)
 
-            schedules.append(simulate(work, pool, policy, options, progress=ended))
+            schedules.append(machine.run(work, policy, options, ended))
             bar.update(task, completed=len(work))
     return schedules
 
@@ -152,61 +218,3 @@ def write_waits(path: Path, schedule: Schedule) -> None:
         path.write_text("".join(f"{job_id} {wait_s}\n" for job_id, wait_s in rows), encoding="utf-8")
     except OSError as error:
         raise SimulationError([Problem(str(path), f"can't be written: {error}")]) from None
-
-
-def _told(
-    runs: Sequence[Sequence[Schedule]], measured: Sequence[Sequence[Metrics]], starved_s: float
-) -> dict[str, Any]:
-    options = runs[0][0].options
-    return {
-        "backfill": options.backfill,
-        "order": options.order,
-        "plan": options.plan,
-        "starved_after_s": starved_s,
-        "workloads": [
-            {
-                "name": schedules[0].workload.name,
-                "procs": schedules[0].pool.procs,
-                "remarks": list(schedules[0].workload.remarks),
-                "policies": [
-                    {"policy": s.policy.name, **asdict(m), **_tables(s)}
-                    for s, m in zip(schedules, figures, strict=True)
-                ],
-            }
-            for schedules, figures in zip(runs, measured, strict=True)
-        ],
-    }
-
-
-def _tables(schedule: Schedule) -> dict[str, Any]:
-    rows = {"users": by_user, "sizes": by_size, "qos": by_qos, "gpu_types": by_gpu_type}
-    return {name: [asdict(row) for row in table(schedule)] for name, table in rows.items()}
-
-
-HEADERS = ["NAME", "SLOWDOWN", "WAIT", "P95", "P99", "LONGEST", "USED", "MAKESPAN", "STARVED", "GINI"]
-
-
-def _lines(told: dict[str, Any]) -> Iterator[str]:
-    for work in told["workloads"]:
-        jobs = work["policies"][0]["jobs"]
-        yield (
-            f"{work['name']}: {jobs} jobs on {work['procs']} processors, backfill {told['backfill']} by "
-            f"{told['plan']}, order {told['order']}"
-        )
-        yield from (f"Note: {remark}" for remark in work["remarks"])
-        yield format_table(HEADERS, [_cells(row) for row in work["policies"]])
-    starved_after = format_duration(told["starved_after_s"])
-    yield f"SLOWDOWN is the average bounded slowdown; STARVED are jobs that waited over {starved_after}."
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    times = ("mean_wait_s", "p95_wait_s", "p99_wait_s", "max_wait_s")
-    return [
-        row["policy"],
-        f"{row['slowdown']:.2f}",
-        *(format_duration(round(row[name])) for name in times),
-        f"{row['utilisation']:.1%}",
-        format_duration(row["makespan_s"]),
-        f"{row['starved']:.2%}",
-        f"{row['slowdown_gini']:.2f}",
-    ]

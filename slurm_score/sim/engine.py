@@ -14,6 +14,7 @@ from slurm_score.sim import jit, state
 from slurm_score.sim.events import run
 from slurm_score.sim.outside import Predictor, Similar, in_place_of_kernels
 from slurm_score.sim.policies import FIXED, PREDICTORS, Pool, QueuePolicy, Ranked, ranked
+from slurm_score.sim.scheduler import Scheduler
 from slurm_score.sim.workload import Workload
 
 BACKFILLS = {
@@ -22,6 +23,7 @@ BACKFILLS = {
     "easy-sjbf": state.EASY_SJBF,
     "easy++": state.EASY_PLUS_PLUS,
     "conservative": state.CONSERVATIVE,
+    "slurm": state.SLURM,
 }
 ORDERS = {"pyss": state.PYSS, "batch": state.BATCH, "rlscheduler": state.RLSCHEDULER}
 
@@ -38,12 +40,14 @@ class Options:
 
     `plan` is the predictor for reservations (policies.PREDICTORS); the policy has its own for the
     order. `numba` says whether to compile; None: where numba is installed and there are many jobs.
+    `scheduler` is what backfill slurm goes by.
     """
 
     backfill: str = "easy"
     order: str = "batch"
     plan: str = "request"
     numba: bool | None = None
+    scheduler: Scheduler = field(default_factory=Scheduler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,12 @@ class Schedule:
         """The end of each job in s, int64[n_jobs]."""
         return self.start_s + self.workload.run_s
 
+    @property
+    def taken(self) -> tuple[Ints, Ints]:
+        """When processors are taken or given back, in s, and how many; in any order."""
+        procs = self.workload.procs
+        return np.r_[self.start_s, self.end_s], np.r_[procs, -procs]
+
 
 def simulate(
     workload: Workload,
@@ -85,7 +95,7 @@ def simulate(
     """
     _require(workload, pool, policy, options, predictor)
     order = np.argsort(workload.submit_s, kind="stable")
-    jobs, setup, sizes = _prepared(workload, pool, policy, options, order)
+    jobs, setup, sizes = prepared(workload, pool, policy, options, order, ranked(policy, workload, pool))
     fresh = state.new_state(sizes, pool.procs)
     asked = _outside(policy, options, predictor)
     worth_it = len(workload) >= SMALL and jit.has_numba()
@@ -104,11 +114,10 @@ def simulate(
     return Schedule(workload, pool, policy, options, start_s)
 
 
-def _prepared(
-    workload: Workload, pool: Pool, policy: QueuePolicy, options: Options, order: Any
+def prepared(
+    workload: Workload, pool: Pool, policy: QueuePolicy, options: Options, order: Any, told: Ranked
 ) -> tuple[state.Jobs, state.Setup, state.Sizes]:
-    """The columns in order of submission, and all choices as numbers."""
-    told: Ranked = ranked(policy, workload, pool)
+    """Return the columns in order of submission, and all choices as numbers."""
     users, user = np.unique(workload.user, return_inverse=True)
     predictors = (PREDICTORS[options.plan], PREDICTORS[policy.predictor])
     groups, group = _groups(workload, user) if state.RECENT in predictors else (1, 0 * user)
@@ -128,13 +137,30 @@ def _prepared(
         rank_by=predictors[1],
         learns=not set(predictors) <= {state.REQUEST, state.CLAIRVOYANT},
         users=len(users),
+        **scheduler_settings(options.scheduler),
     )._replace(**cast("dict[str, Any]", told.parameters))
     running = min(len(workload), 2 * pool.procs)
     return (
         jobs,
         setup,
-        state.Sizes(len(workload), len(users), groups, running, options.backfill == "conservative"),
+        state.Sizes(
+            len(workload), len(users), groups, running, options.backfill in ("conservative", "slurm")
+        ),
     )
+
+
+def scheduler_settings(scheduler: Scheduler) -> dict[str, int]:
+    """Return what the kernels need of Slurm's scheduler."""
+    return {
+        "queue_depth": scheduler.queue_depth,
+        "batch_sched_delay": scheduler.batch_sched_delay_s,
+        "bf_interval": scheduler.bf_interval_s,
+        "bf_max_job_test": scheduler.bf_max_job_test,
+        "bf_max_job_user": scheduler.bf_max_job_user,
+        "bf_job_part_count_reserve": scheduler.bf_job_part_count_reserve,
+        "bf_resolution": scheduler.bf_resolution_s,
+        "bf_window": scheduler.bf_window_s,
+    }
 
 
 def _groups(workload: Workload, user: Ints) -> tuple[int, Ints]:
@@ -175,14 +201,7 @@ def _require(
         )
     if not len(workload):
         problems.append(Problem(workload.name, "there is no job to simulate"))
-    if options.backfill == "conservative" and options.plan not in FIXED:
-        problems.append(
-            Problem("simulation", "conservative backfill breaks its promises where a run outlives its plan",
-                    options.plan, f"plan must be one of {', '.join(FIXED)}")
-        )  # fmt: skip
-    if options.order == "rlscheduler" and options.backfill not in ("none", "easy"):
-        problems.append(Problem("simulation", "order rlscheduler has a backfill of its own", options.backfill,
-                                "backfill none or easy"))  # fmt: skip
+    problems += _order_problems(options)
     if options.numba and not jit.has_numba():
         problems.append(Problem("simulation", "numba is not installed", "", "install slurm-score[sim]"))
     problems += _predictor_problems({options.plan, policy.predictor}, predictor)
@@ -196,3 +215,17 @@ def _predictor_problems(names: set[str], predictor: Predictor | None) -> Iterato
         yield Problem("simulation", "predictor told needs a predictor")
     if names >= {"told", "similar"}:
         yield Problem("simulation", "predictors told and similar don't go together")
+
+
+def _order_problems(options: Options) -> Iterator[Problem]:
+    """What doesn't go together among the options."""
+    if options.backfill == "conservative" and options.plan not in FIXED:
+        what = "conservative backfill breaks its promises where a run outlives its plan"
+        yield Problem("simulation", what, options.plan, f"plan must be one of {', '.join(FIXED)}")
+    if options.order == "rlscheduler" and options.backfill not in ("none", "easy"):
+        what = "order rlscheduler has a backfill of its own"
+        yield Problem("simulation", what, options.backfill, "backfill none or easy")
+    if options.backfill == "slurm" and options.order != "batch":
+        yield Problem(
+            "simulation", "backfill slurm looks at a second as a whole", options.order, "order batch"
+        )

@@ -19,6 +19,7 @@ from slurm_score.sim.conservative import (
 from slurm_score.sim.history import forecast, learn
 from slurm_score.sim.ranking import use
 from slurm_score.sim.running import correct, end_next, free_at
+from slurm_score.sim.slurm import backfill_due, main_loop_due, main_loop_now, next_pass, pass_like_slurm
 from slurm_score.sim.state import (
     BATCH,
     CLAIRVOYANT,
@@ -32,6 +33,7 @@ from slurm_score.sim.state import (
     PYSS,
     REQUEST,
     RUNNING,
+    SLURM,
     WAITING,
     Jobs,
     Setup,
@@ -50,6 +52,8 @@ def run(jobs: Jobs, s: State, setup: Setup, ended: int) -> bool:
             correct(jobs, s, t)
         if setup.backfill == CONSERVATIVE:
             step_with_reservations(jobs, s, setup, t)
+        elif setup.backfill == SLURM:
+            step_like_slurm(jobs, s, setup, t)
         elif setup.order == BATCH:
             step_in_batch(jobs, s, setup, t)
         else:
@@ -66,6 +70,8 @@ def next_time(jobs: Jobs, s: State, setup: Setup) -> int:
         t = min(t, s.end_s[s.n[RUNNING] - 1])
     if setup.backfill == CONSERVATIVE:
         t = min(t, next_reserved(s))
+    if setup.backfill == SLURM and s.n[WAITING] > 0:
+        t = min(t, next_pass(s, setup))
     return t
 
 
@@ -119,6 +125,22 @@ def step_in_batch(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
         submit(jobs, s, setup)
     if s.n[WAITING] > 0:
         schedule(jobs, s, setup, t)
+
+
+def step_like_slurm(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
+    """Run the main loop on what happened before; let all of t happen, then run what is due now."""
+    if main_loop_due(s, t):
+        pass_like_slurm(jobs, s, setup, t, True, False)
+    happened = False
+    while ends_at(s, t):
+        end(jobs, s, setup, t)
+        happened = True
+    while submits_at(jobs, s, t):
+        submit(jobs, s, setup)
+        happened = True
+    main = main_loop_now(s, setup, t, happened)
+    if s.n[WAITING] > 0:
+        pass_like_slurm(jobs, s, setup, t, main, backfill_due(setup, t))
 
 
 def step_with_reservations(jobs: Jobs, s: State, setup: Setup, t: int) -> None:

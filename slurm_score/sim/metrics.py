@@ -104,8 +104,16 @@ def by_qos(schedule: Schedule) -> list[Row]:
 
 
 def by_gpu_type(schedule: Schedule) -> list[Row]:
-    """Return a row for each GPU type that jobs ask for, and for those that take any; none without types."""
+    """Return a row for each GPU type that jobs ask for, and for those that take any; none without types.
+
+    Where jobs may name several types, a row for each such set.
+    """
     work = schedule.workload
+    if work.asked is not None and work.asked.gpus.any():
+        sets = dict(enumerate(["|".join(names) or "any" for names in work.asked.gpu_sets]))
+        without = len(sets)
+        code = np.where(work.asked.gpus > 0, work.asked.gpu_set, without)
+        return list(_rows(schedule, code, sets | {without: "no GPU"}))
     if work.gpu_type is None or work.gpus is None:
         return []
     names = dict(enumerate((*work.gpu_types, "any", "no GPU")))
@@ -156,8 +164,7 @@ def queue_over_time(schedule: Schedule) -> tuple[Ints, Ints]:
 
 def used_over_time(schedule: Schedule) -> tuple[Ints, Ints]:
     """Return how many processors are in use, as a step function."""
-    procs = schedule.workload.procs
-    return steps(np.r_[schedule.start_s, schedule.end_s], np.r_[procs, -procs])
+    return steps(*schedule.taken)
 
 
 def mean_over_time(at_s: Ints, values: Ints) -> float:

@@ -1,4 +1,4 @@
-"""Slurm's own multifactor priority, as far as a flat pool has it. Pure."""
+"""Slurm's own multifactor priority, as far as the simulator has it. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -14,26 +14,37 @@ from slurm_score.units import DAY_S, MINUTE_S, parse_duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multifactor:
-    """Weights and times of priority/multifactor; a job's nodes are its processors.
+    """Weights and times of priority/multifactor; on a flat pool a job's nodes are its processors.
 
-    `age` + `size` + `qos` + `fairshare` are the PriorityWeights. `small_relative` is the flag
-    SMALL_RELATIVE_TO_TIME, `favor_small` is PriorityFavorSmall. Source: Slurm 24.11,
-    priority_multifactor.c; slurm.conf(5).
+    `age` + `size` + `qos` + `fairshare` + `partition` + `gpu` are the PriorityWeights, the last that of
+    the TRES gres/gpu. `small_relative` is the flag SMALL_RELATIVE_TO_TIME, `favor_small` is
+    PriorityFavorSmall, `damping` FairShareDampeningFactor. Source: Slurm 24.11, priority_multifactor.c;
+    slurm.conf(5).
     """
 
     age: float = 1000.0
     size: float = 0.0
     qos: float = 0.0
     fairshare: float = 0.0
+    partition: float = 0.0
+    gpu: float = 0.0
+    damping: float = 1.0
     max_age: float = 7.0 * DAY_S
     decay_half_life: float = 7.0 * DAY_S
     calc_period: float = 5.0 * MINUTE_S
     small_relative: bool = False
     favor_small: bool = False
 
-    def fixed(self, workload: Workload, procs: int, qos_values: Floats) -> Floats:
-        """Return the points that don't change while a job waits, float64[n_jobs]."""
+    def fixed(
+        self, workload: Workload, procs: int, qos_values: Floats, nodes_part: Floats | None = None
+    ) -> Floats:
+        """Return the points that don't change while a job waits, float64[n_jobs].
+
+        `nodes_part` is each job's part of the nodes; with it, size is the mean of both parts.
+        """
         part = workload.procs / procs
+        if nodes_part is not None:
+            part = (part + nodes_part) / 2
         if self.small_relative:
             part = part / np.maximum(1.0, np.ceil(workload.request_s / MINUTE_S))
         if self.favor_small:
@@ -46,6 +57,7 @@ class Multifactor:
             "wait_weight": self.age,
             "max_wait_s": self.max_age,
             "share_weight": self.fairshare,
+            "share_damping": self.damping,
             "half_life_s": self.decay_half_life,
             "calc_period_s": int(self.calc_period),
         }
@@ -73,6 +85,48 @@ def parse_multifactor(text: str) -> Multifactor:
     return Multifactor(**values)  # type: ignore[arg-type]
 
 
+_SLURM: Mapping[str, str] = {
+    "PriorityWeightAge": "age",
+    "PriorityWeightJobSize": "size",
+    "PriorityWeightQOS": "qos",
+    "PriorityWeightFairshare": "fairshare",
+    "PriorityWeightPartition": "partition",
+    "PriorityWeightTRES_gres_gpu": "gpu",
+    "PriorityMaxAge": "max_age",
+    "PriorityDecayHalfLife": "decay_half_life",
+    "PriorityCalcPeriod": "calc_period",
+    "FairShareDampeningFactor": "damping",
+    "PriorityFavorSmall": "favor_small",
+}
+"""slurm.conf's names."""
+
+
+def parse_multifactor_settings(given: Mapping[str, object], where: str) -> Multifactor:
+    """Return the multifactor of settings by slurm.conf's names; a weight that isn't there is 0.
+
+    Raises:
+        SimulationError: with every setting that can't be read.
+    """
+    values: dict[str, float | bool] = {"age": 0.0}
+    problems: list[Problem] = []
+    for name, value in given.items():
+        field = _SLURM.get(name, "")
+        try:
+            if not field:
+                raise ValueError(f"isn't simulated{meant(name, _SLURM)} (known: {', '.join(_SLURM)})")
+            if field == "favor_small":
+                if not isinstance(value, bool):
+                    raise ValueError("must be true or false")
+                values[field] = value
+            else:
+                values[field] = _read(field, str(value), flag=False, given=True)
+        except ValueError as error:
+            problems.append(Problem(where, f"{name}: {error}", shown(str(value))))
+    if problems:
+        raise SimulationError(problems)
+    return Multifactor(**values)  # type: ignore[arg-type]
+
+
 def _read(key: str, value: str, *, flag: bool, given: bool) -> float | bool:
     if flag:
         if given:
@@ -86,6 +140,6 @@ def _read(key: str, value: str, *, flag: bool, given: bool) -> float | bool:
         if not 1 <= seconds < float("inf"):
             raise ValueError(f"{key} must be at least 1 s and not unlimited")
         return seconds
-    if not value.isdecimal():
-        raise ValueError(f"{key} must be a whole number, 0 or more")
+    if not (value.isascii() and value.isdecimal()) or (key == "damping" and int(value) == 0):
+        raise ValueError(f"{key} must be a whole number, {1 if key == 'damping' else 0} or more")
     return float(value)

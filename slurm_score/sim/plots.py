@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from slurm_score.columns import Ints
 from slurm_score.model import Floats
 from slurm_score.sim.engine import Schedule
+from slurm_score.sim.gpu_metrics import gpus_stranded, gpus_used
+from slurm_score.sim.hetero import ClusterSchedule
 from slurm_score.sim.metrics import bounded_slowdowns, by_size, queue_over_time, used_over_time
 from slurm_score.units import DAY_S, HOUR_S
 
@@ -46,6 +48,11 @@ def plots(schedules: Sequence[Schedule]) -> list[Plot]:
         "used": ("Processors in use", _used),
         "sizes": ("Mean wait by size", _sizes),
     }
+    if all(isinstance(one, ClusterSchedule) and one.site.gpus.any() for one in schedules):
+        draw |= {
+            "gpus": ("GPUs in use", _gpus),
+            "stranded": ("Free GPUs on nodes where others of the type are taken", _stranded),
+        }
     name = "".join(c if c.isalnum() or c in "-_" else "_" for c in schedules[0].workload.name)
     return [Plot(title, f"{name}-{kind}.png", _png(schedules, one)) for kind, (title, one) in draw.items()]
 
@@ -91,6 +98,18 @@ def _queue(axes: Axes, schedule: Schedule) -> None:
 def _used(axes: Axes, schedule: Schedule) -> None:
     _over_time(axes, *used_over_time(schedule), schedule)
     axes.set_ylabel(f"processors of {schedule.pool.procs}")
+
+
+def _gpus(axes: Axes, schedule: Schedule) -> None:
+    if isinstance(schedule, ClusterSchedule):
+        _over_time(axes, *gpus_used(schedule), schedule)
+        axes.set_ylabel(f"GPUs of {int(schedule.site.gpus.sum())}")
+
+
+def _stranded(axes: Axes, schedule: Schedule) -> None:
+    if isinstance(schedule, ClusterSchedule):
+        _over_time(axes, *gpus_stranded(schedule), schedule)
+        axes.set_ylabel("GPUs")
 
 
 def _over_time(axes: Axes, at_s: Ints, values: Ints, schedule: Schedule) -> None:

@@ -72,8 +72,8 @@ def rank_queue(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
 def count_usage(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
     """Bring usage and fair-share up to date, at most every PriorityCalcPeriod.
 
-    Usage decays with its half-life; the factor is 2^-(the user's part of it / his share), all users
-    having the same share. Source: Slurm, priority_multifactor, "Classic Fairshare".
+    Usage decays with its half-life; the factor is 2^-(the user's part of it / his share / damping), all
+    users having the same share. Source: Slurm, priority_multifactor, "Classic Fairshare".
     """
     passed = t - s.n[ACCRUED]
     if passed < setup.calc_period_s:
@@ -88,7 +88,9 @@ def count_usage(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
         total += s.usage[user]
     if total > 0:
         for user in range(setup.users):
-            s.share[user] = math.exp(-s.usage[user] / total * setup.users * math.log(2.0))
+            s.share[user] = math.exp(
+                -s.usage[user] / total * setup.users / setup.share_damping * math.log(2.0)
+            )
 
 
 def use(jobs: Jobs, s: State, row: int, t: int) -> None:

@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CLOCK, NEXT, WAITING, RUNNING, FREE, LEAST, HEAD, POINTS, ENDED, ACCRUED = range(10)
+CLOCK, NEXT, WAITING, RUNNING, FREE, LEAST, HEAD, POINTS, ENDED, ACCRUED, LOOKED, LOOK = range(12)
 """Places in `State.n`: the time; the next row to submit; how many wait and run; free processors; a lower
 bound on the processors of those that wait; the head that was chosen for good (order rlscheduler), -1 for
-none; points of the profile (conservative); how many have ended; to when usage is counted (fair-share)."""
+none; points of the profile (conservative); how many have ended; to when usage is counted (fair-share);
+when Slurm's main loop ran last, and when it runs next, NEVER if nothing happened since."""
 
 PYSS, BATCH, RLSCHEDULER = range(3)
 """Orders of what happens in one second."""
 
-NO_BACKFILL, EASY, EASY_SJBF, EASY_PLUS_PLUS, CONSERVATIVE = range(5)
+NO_BACKFILL, EASY, EASY_SJBF, EASY_PLUS_PLUS, CONSERVATIVE, SLURM = range(6)
 """Kinds of backfill."""
 
 STATIC, WFP3, UNICEP, SHORT, SCORE, MULTIFACTOR = range(6)
@@ -72,12 +73,15 @@ class State(NamedTuple):
     usage: list[float]
     share: list[float]
     reserved: list[int]
+    tested: list[int]
+    spare: list[int]
     point_s: list[int]
     point_free: list[int]
 
 
 class Setup(NamedTuple):
-    """One simulation's choices, as numbers; the floats are the parameters of the rank."""
+    """One simulation's choices, as numbers: the floats are the parameters of the rank, then come those of
+    Slurm's scheduler (scheduler.py), times in s."""
 
     procs: int
     order: int
@@ -93,8 +97,17 @@ class Setup(NamedTuple):
     remaining_weight: float = 0.0
     half_at_s: float = 1.0
     share_weight: float = 0.0
+    share_damping: float = 1.0
     half_life_s: float = 1.0
     calc_period_s: int = 300
+    queue_depth: int = 0
+    batch_sched_delay: int = 0
+    bf_interval: int = 0
+    bf_max_job_test: int = 0
+    bf_max_job_user: int = 0
+    bf_job_part_count_reserve: int = 0
+    bf_resolution: int = 1
+    bf_window: int = 0
 
 
 class Sizes(NamedTuple):
@@ -110,8 +123,9 @@ class Sizes(NamedTuple):
 def new_state(sizes: Sizes, procs: int) -> State:
     """Return the state of an empty machine, in numpy arrays."""
     jobs, running = sizes.jobs, sizes.running + 1
-    n: list[int] = _ints(10)
+    n: list[int] = _ints(12)
     n[FREE], n[LEAST], n[HEAD], n[POINTS] = procs, NEVER, -1, 1
+    n[LOOKED], n[LOOK] = -NEVER, NEVER
     points = 2 * (jobs + 2) if sizes.profile else 2
     return State(
         n=n,
@@ -133,6 +147,8 @@ def new_state(sizes: Sizes, procs: int) -> State:
         usage=_floats(sizes.users),
         share=_floats(sizes.users, 1.0),
         reserved=_ints(jobs if sizes.profile else 1),
+        tested=_ints(sizes.users if sizes.profile else 1),
+        spare=_ints(jobs if sizes.profile else 1),
         point_s=_ints(points),
         point_free=_ints(points, procs),
     )

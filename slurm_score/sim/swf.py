@@ -38,7 +38,7 @@ def read_swf(path: Path, procs: int | None = None) -> Workload:
         SwfError: the file can't be read, or lines of it; with file, line, field and what is expected.
     """
     try:
-        with _opened(path) as lines:
+        with opened(path) as lines:
             return parse_swf(lines, str(path), _name(path), procs)
     except (OSError, EOFError, zlib.error) as error:
         raise SwfError([Problem(str(path), f"can't be read: {error}")]) from None
@@ -141,8 +141,8 @@ def _remarks(left_out: dict[str, np.ndarray], raised: np.ndarray, where: str) ->
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    """The text of a file, gzipped or not by its first two bytes."""
+def opened(path: Path) -> Iterator[TextIO]:
+    """Yield the text of a file, gzipped or not by its first two bytes."""
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
         file.seek(0)

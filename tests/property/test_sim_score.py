@@ -10,8 +10,8 @@ from slurm_score.model import Cluster, Job, Partition, Queue
 from slurm_score.policy import Policy, load_policy
 from slurm_score.score import score_queue
 from slurm_score.sim import jit, state
-from slurm_score.sim.engine import Options, _prepared
-from slurm_score.sim.policies import Pool, QueuePolicy
+from slurm_score.sim.engine import Options, prepared
+from slurm_score.sim.policies import Pool, QueuePolicy, ranked
 from slurm_score.sim.ranking import GUARD_TIER, rank_queue
 from slurm_score.sim.workload import Workload
 from tests.unit.builders import DAY, HOUR
@@ -50,7 +50,9 @@ def waiting(draw: st.DrawFn) -> Workload:
 
 def ranks(work: Workload, policy: Policy, now_s: int) -> list[float]:
     """Return the ranks that the simulator gives its waiting jobs."""
-    jobs, setup, sizes = _prepared(work, POOL, QueuePolicy("ours", policy), Options(), np.arange(len(work)))
+    ours = QueuePolicy("ours", policy)
+    told = ranked(ours, work, POOL)
+    jobs, setup, sizes = prepared(work, POOL, ours, Options(), np.arange(len(work)), told)
     jobs = state.Jobs(*state.as_lists(jobs))
     fresh = state.State(*state.as_lists(state.new_state(sizes, POOL.procs)))
     fresh.queue[: len(work)] = range(len(work))

@@ -47,7 +47,9 @@ ARROW = (
 """Parts of the package from left to right: each imports its own group and those to the left of it."""
 
 PURE = frozenset(part for group in ARROW[:7] for part in group) | {"suitability", "checks", "pace"}
-WORLDLY = frozenset(Path("sim", name) for name in ("jit.py", "report.py", "swf.py"))
+WORLDLY = frozenset(
+    Path("sim", name) for name in ("inputs.py", "jit.py", "report.py", "swf.py", "table.py", "traces.py")
+)
 """The files of the simulator that know of files or of the user's folders; all others are pure."""
 PURE_FILES = frozenset(
     Path("predict", f"{name}.py")

@@ -98,6 +98,9 @@ def test_output_is_the_same_with_and_without_numba(log: Path) -> None:
         ),
         (("LOG", "--waits", "x", "--policy", "sjf", "--policy", "saf"), "--waits needs one workload and one"),
         (("LOG", "--procs", "3"), ""),
+        (("LOG", "--cluster", "LOG", "--procs", "3"), "--procs and --cluster both say how large"),
+        (("LOG", "--events", "LOG"), "--events, --keep-wait and --keep-progress need --cluster"),
+        (("LOG", "--scheduler", "bf_windw=3"), "--scheduler: bf_windw isn't simulated, did you mean"),
         (("LOG", "--policy", "multifactor:age=x"), "multifactor: age must be a whole number, 0 or more"),
     ],
 )
@@ -118,6 +121,126 @@ def test_a_file_without_a_size_needs_procs(tmp_path: Path) -> None:
     path.write_text(SWF.partition("\n")[2])
     assert "bare: its header doesn't say how many processors there are; --procs N" in simulate(path).output
     assert simulate(path, "--procs", 4).exit_code == 0
+
+
+SITE = """\
+nodes:
+  - {names: "n[1-2]", cores: 4, mem_mb: 1000}
+  - {names: g1, cores: 4, mem_mb: 1000, gres: "gpu:a100:2", weight: 5}
+partitions: {all: {nodes: "n[1-2],g1"}}
+qos: {low: 1, high: 9}
+preempts: {high: [low]}
+multifactor: {PriorityWeightQOS: 1000}
+"""
+SACCT = """\
+JobID|Submit|ElapsedRaw|TimelimitRaw|NNodes|ReqCPUS|ReqTRES|User|QOS|Partition
+7|2026-01-01T00:00:00|60|1|1|4|cpu=4,gres/gpu:a100=2|ann|low|all
+8|2026-01-01T00:00:10|60|1|1|4|cpu=4,gres/gpu:a100=1|bob|high|all
+9|2026-01-01T00:00:20|60|5|1|4|cpu=4|ann|low|all
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> tuple[Path, Path]:
+    """Return sacct's table of three jobs, and a cluster."""
+    jobs, site = tmp_path / "jobs.csv", tmp_path / "site.yaml"
+    jobs.write_text(SACCT)
+    site.write_text(SITE)
+    return jobs, site
+
+
+def test_a_table_on_a_cluster(cluster: tuple[Path, Path]) -> None:
+    """Job 8 preempts 7, as its QOS may; backfill is Slurm's; GPUs have rows of their own."""
+    jobs, site = cluster
+    told = json.loads(simulate(jobs, "--cluster", site, "--policy", "multifactor", "--json").output)
+    assert (told["backfill"], told["workloads"][0]["procs"]) == ("slurm", 12)
+    (row,) = told["workloads"][0]["policies"]
+    assert (row["restarts"], row["jobs"]) == (1, 3)
+    assert [(gpu["name"], gpu["gpus"]) for gpu in row["gpus"]] == [("a100", 2)]
+    assert {one["name"]: one["jobs"] for one in row["gpu_types"]} == {"a100": 2, "no GPU": 1}
+    text = simulate(jobs, "--cluster", site, "--policy", "multifactor").output
+    assert "FRAGMENTED" in text
+    assert "multifactor: 1 runs were ended by a failure or by preemption." in text
+
+
+def test_the_schedule_of_a_cluster_is_slurm_s_as_it_is_set_up(cluster: tuple[Path, Path]) -> None:
+    """Job 8 waits for the node's cores: with an interval of an hour it is the main loop that starts it."""
+    jobs, site = cluster
+    site.write_text(SITE.partition("preempts")[0])
+    out = jobs.with_name("waits")
+    args = (jobs, "--cluster", site, "--waits", out)
+    assert simulate(*args, "--scheduler", "bf_interval=10800,batch_sched_delay=0").exit_code == 0
+    assert out.read_text() == "7 0\n8 50\n9 40\n"
+    assert simulate(*args, "--scheduler", "bf_interval=5,batch_sched_delay=5").exit_code == 0
+    assert out.read_text() == "7 0\n8 50\n9 0\n"
+
+
+def test_what_happens_to_nodes_comes_from_a_table(cluster: tuple[Path, Path]) -> None:
+    """A failure at 30 s ends job 7's run; what it keeps is a choice."""
+    jobs, site = cluster
+    site.write_text(SITE.partition("preempts")[0])
+    events, out = jobs.with_name("events.csv"), jobs.with_name("waits")
+    events.write_text("time,node,what\n2026-01-01T00:00:30,g1,fail\n2026-01-01 00:00:40,g1,resume\n")
+    at_once = ("--scheduler", "batch_sched_delay=0,bf_interval=0")
+    args = (jobs, "--cluster", site, "--events", events, "--waits", out, *at_once)
+    assert simulate(*args).exit_code == 0
+    assert out.read_text() == "7 100\n8 30\n9 0\n"
+    assert simulate(*args, "--keep-wait", "--keep-progress").exit_code == 0
+    assert out.read_text() == "7 10\n8 60\n9 0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("time,node\n", ["not a list of node events, lacks columns, got what; columns time, node, what"]),
+        (
+            "time,node,what\nsoon,g1,fail\n5,g1,drian\n6,g[1,fail\n",
+            [
+                "events.csv:2: field time: not a number",
+                "events.csv:3: field what: unknown event, did you mean 'drain'?, got 'drian'; one of fail,",
+                "events.csv:4: field node: not a host list",
+            ],
+        ),
+        ("time,node,what\n5,g2,fail\n", ["there is no such node, got 'g2'"]),
+    ],
+)
+def test_every_wrong_event_is_named(cluster: tuple[Path, Path], text: str, faults: list[str]) -> None:
+    """With file, line and field."""
+    jobs, site = cluster
+    events = jobs.with_name("events.csv")
+    events.write_text(text)
+    told = simulate(jobs, "--cluster", site, "--events", events)
+    assert told.exit_code != 0
+    assert [fault for fault in faults if fault not in told.output] == []
+
+
+def test_a_cluster_that_is_none(cluster: tuple[Path, Path]) -> None:
+    """Every problem has its line."""
+    jobs, site = cluster
+    site.write_text("nodes: [{names: n1, cores: 0, mem_mb: 1}]\npartitions: {p: {nodes: n2}}\n")
+    told = simulate(jobs, "--cluster", site)
+    assert told.exit_code != 0
+    assert f"{site}:1: nodes.0.cores" in told.output
+
+
+def test_a_cluster_gives_the_same_with_and_without_numba(cluster: tuple[Path, Path]) -> None:
+    """Byte for byte; the invented jobs are of the cluster's size."""
+    pytest.importorskip("numba", reason="without numba there is nothing to compare")
+    jobs, site = cluster
+    policies = ("--policy", "wfp3", "--policy", "etc/slurm-score.yaml", "--policy", "multifactor")
+    args = (jobs, "--synthetic", 4, "--cluster", site, *policies, "--json")
+    told = simulate(*args, "--numba").output
+    assert json.loads(told)["workloads"][1]["policies"][0]["jobs"] > 1000
+    assert told == simulate(*args, "--no-numba").output
+
+
+def test_report_of_a_cluster_shows_its_gpus(cluster: tuple[Path, Path], tmp_path: Path) -> None:
+    """Two plots more."""
+    pytest.importorskip("matplotlib", reason="the report needs the extra sim")
+    jobs, site = cluster
+    assert simulate(jobs, "--cluster", site, "--report", tmp_path / "report").exit_code == 0
+    names = {p.name for p in (tmp_path / "report").glob("*.png")}
+    assert {"jobs-gpus.png", "jobs-stranded.png", "jobs-waits.png"} <= names
 
 
 def test_the_example_of_the_help_runs() -> None:

@@ -1,0 +1,365 @@
+"""A workload, a site's cluster and a policy in, a schedule out: the same with and without numba."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from slurm_score.columns import Ints
+from slurm_score.errors import Problem, SimulationError, shown
+from slurm_score.policy import Policy
+from slurm_score.settings import meant
+from slurm_score.sim import jit, nodes, state
+from slurm_score.sim.cluster import Site
+from slurm_score.sim.cluster_events import DONE, STUCK, run_cluster
+from slurm_score.sim.engine import CHUNK, SMALL, Options, Schedule, prepared
+from slurm_score.sim.multifactor import Multifactor
+from slurm_score.sim.needs import Fitted, classes, fit, members
+from slurm_score.sim.policies import FIXED, Pool, QueuePolicy, Ranked, qos_values, ranked
+from slurm_score.sim.scheduler import ONE_RESERVATION
+from slurm_score.sim.workload import Workload
+
+BY_SLURM = Options(backfill="slurm")
+
+HAPPENS = {"fail": nodes.FAIL, "drain": nodes.DRAIN, "resume": nodes.RESUME}
+
+
+class NodeEvent(NamedTuple):
+    """What happens to a node at a time in s: `fail` ends its jobs, `drain` keeps new ones away, `resume`."""
+
+    time_s: int
+    node: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requeue:
+    """What a job keeps that has to wait again after a failure or a preemption: its wait, its progress.
+
+    Slurm keeps neither by itself; programs that write checkpoints keep their progress.
+    """
+
+    keeps_wait: bool = False
+    checkpoints: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Who had what when: one row for each run's part of a node, int64[n_rows].
+
+    `row` is a place in the workload, `node` one in the site, `gpu_type` one in its types or -1; times
+    in s. `cores`, `mem_mib` and `gpus` are what was taken.
+    """
+
+    row: Ints
+    node: Ints
+    gpu_type: Ints
+    cores: Ints
+    mem_mib: Ints
+    gpus: Ints
+    begin_s: Ints
+    end_s: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSchedule(Schedule):
+    """A schedule on a site's cluster; `start_s` are the starts of the last runs.
+
+    The wait of a job that ran more than once is all that isn't its run time.
+    """
+
+    site: Site
+    last_s: Ints = field(repr=False)
+    restarts: Ints = field(repr=False)
+    use: Use = field(repr=False)
+
+    @property
+    def wait_s(self) -> Ints:
+        """What each job waited in s, lost runs included, int64[n_jobs]."""
+        return self.last_s - self.workload.submit_s - self.workload.run_s
+
+    @property
+    def end_s(self) -> Ints:
+        """The end of each job in s, int64[n_jobs]."""
+        return self.last_s
+
+    @property
+    def taken(self) -> tuple[Ints, Ints]:
+        """When cores are taken or given back, in s, and how many; lost runs count as well."""
+        use = self.use
+        return np.r_[use.begin_s, use.end_s], np.r_[use.cores, -use.cores]
+
+
+def simulate_cluster(
+    workload: Workload,
+    site: Site,
+    policy: QueuePolicy,
+    options: Options = BY_SLURM,
+    *,
+    happens: Sequence[NodeEvent] = (),
+    requeue: Requeue = Requeue(),
+    progress: Callable[[int], None] | None = None,
+) -> ClusterSchedule:
+    """Return the schedule of a workload on a cluster.
+
+    Backfill is `none` (the main loop alone), `slurm` with the options' scheduler, or `easy`: one
+    reservation for each partition, at every event.
+
+    Raises:
+        SimulationError: what was asked for can't be simulated, or jobs wait for nodes that stay away.
+    """
+    _require(workload, site, policy, options, happens)
+    if options.backfill == "easy":
+        options = replace(options, scheduler=ONE_RESERVATION)
+    fitted = fit(workload, site)
+    if not len(fitted.workload):
+        raise SimulationError([Problem(workload.name, f"no job could ever run on {site.name}")])
+    run = _Run(fitted, site, policy, options, happens, requeue)
+    run.go(progress)
+    return run.schedule()
+
+
+class _Run:
+    """One simulation: the arrays of the kernels and what has been read out of them so far."""
+
+    def __init__(
+        self,
+        fitted: Fitted,
+        site: Site,
+        policy: QueuePolicy,
+        options: Options,
+        happens: Sequence[NodeEvent],
+        requeue: Requeue,
+    ) -> None:
+        work = self.work = fitted.workload
+        self.site, self.policy, self.options = site, policy, options
+        self.pool = Pool(procs=site.procs, qos=site.qos)
+        self.order = np.argsort(work.submit_s, kind="stable")
+        self.by_weight = np.argsort(site.weight, kind="stable")
+        told = _ranked(policy, fitted, site, self.pool)
+        jobs, setup, sizes = prepared(work, self.pool, policy, options, self.order, told)
+        backfill = state.NO_BACKFILL if options.backfill == "none" else state.SLURM
+        asked = fitted.asked
+        procs = np.ascontiguousarray((asked.nodes * asked.cores)[self.order], np.int64)
+        self.jobs = jobs._replace(procs=cast(Any, procs))
+        self.setup = setup._replace(backfill=backfill)
+        self.state = state.new_state(sizes._replace(profile=True), site.procs)
+        fits, self.needs = _needs(fitted, site, policy, self.order)
+        self.limits = _limits(site, policy, happens, requeue, fits)
+        self.cluster = _cluster(self, fitted, happens, fits)
+        self.lines: list[Ints] = []
+
+    def go(self, progress: Callable[[int], None] | None) -> None:
+        """Run the kernel to the end."""
+        worth_it = len(self.work) >= SMALL and jit.has_numba()
+        if worth_it if self.options.numba is None else self.options.numba:
+            kernel = jit.compiled(run_cluster)
+        else:
+            kernel = jit.plain(run_cluster)
+            self.jobs, self.state = _plain(self.jobs), _plain(self.state)
+            self.cluster, self.needs = _plain(self.cluster), _plain(self.needs)
+        ended, code = CHUNK, -1
+        while code != DONE:
+            code = kernel(self.jobs, self.state, self.setup, self.cluster, self.limits, self.needs, ended)
+            self._read_log()
+            if code == STUCK:
+                left = len(self.work) - int(self.state.n[state.ENDED])
+                what = f"{left} jobs wait for nodes of {self.site.name} that are down or drained to the end"
+                raise SimulationError([Problem(self.work.name, what)])
+            if progress:
+                progress(int(self.state.n[state.ENDED]))
+            ended = int(self.state.n[state.ENDED]) + CHUNK
+
+    def schedule(self) -> ClusterSchedule:
+        """Return what came out, in the order of the workload."""
+        columns = {name: np.empty(len(self.work), np.int64) for name in ("start_s", "last_s", "restarts")}
+        columns["start_s"][self.order] = self.state.start
+        columns["last_s"][self.order] = self.cluster.ended_s
+        columns["restarts"][self.order] = self.cluster.restarts
+        return ClusterSchedule(
+            self.work, self.pool, self.policy, self.options, columns["start_s"], self.site,
+            columns["last_s"], columns["restarts"], self._use(),
+        )  # fmt: skip
+
+    def _read_log(self) -> None:
+        count = int(self.cluster.n[nodes.LOGGED])
+        h = self.cluster
+        columns = (h.log_row, h.log_node, h.log_type, h.log_cores, h.log_mem, h.log_begin, h.log_end)
+        self.lines.append(np.array([column[:count] for column in columns], np.int64).reshape(7, count))
+        self.cluster.n[nodes.LOGGED] = 0
+
+    def _use(self) -> Use:
+        row, node, kind, cores, mem_mib, begin_s, end_s = np.concatenate(self.lines, axis=1)
+        gpus = np.array(self.needs.gpus, np.int64)[row]
+        return Use(
+            row=self.order[row], node=self.by_weight[node], gpu_type=kind, cores=cores, mem_mib=mem_mib,
+            gpus=gpus, begin_s=begin_s, end_s=end_s,
+        )  # fmt: skip
+
+
+def _plain(columns: Any) -> Any:
+    return type(columns)(*state.as_lists(columns))
+
+
+def _needs(fitted: Fitted, site: Site, policy: QueuePolicy, order: Ints) -> tuple[Any, nodes.Needs]:
+    """The values of the classes of GPU jobs, (place, GPU set) each, and the columns by row."""
+    asked, work = fitted.asked, fitted.workload
+    on_gpus = (asked.gpus > 0) & (_fit_weight(policy) > 0)
+    fits, values = classes((fitted.place, asked.gpu_set), on_gpus)
+    qos = list(site.qos)
+    code = np.array([qos.index(name) if name in qos else len(qos) for name in work.qos_names or ("",)])
+    columns = (
+        asked.nodes, asked.cores, fitted.mem_mib, asked.gpus, asked.exclusive, fitted.place,
+        fitted.partition, asked.gpu_set, code[work.qos if work.qos is not None else 0 * asked.nodes], fits,
+    )  # fmt: skip
+    return values, nodes.Needs(*(cast(Any, np.ascontiguousarray(c[order], np.int64)) for c in columns))
+
+
+def _limits(
+    site: Site, policy: QueuePolicy, happens: Sequence[NodeEvent], requeue: Requeue, fits: Any
+) -> nodes.Limits:
+    return nodes.Limits(
+        nodes=len(site.node_names),
+        types=len(site.gpu_types),
+        partitions=len(site.partitions),
+        qos=len(site.qos) + 1,
+        log=CHUNK,
+        events=len(happens),
+        keeps_wait=requeue.keeps_wait,
+        checkpoints=requeue.checkpoints,
+        preempts=any(site.preempts.values()),
+        fcfs=policy.rule == "fcfs",
+        fits=fits.shape[1],
+        fit_weight=_fit_weight(policy),
+    )
+
+
+def _cluster(run: _Run, fitted: Fitted, happens: Sequence[NodeEvent], fits: Any) -> nodes.Site:
+    """The nodes in order of weight, all free."""
+    site, by_weight = run.site, run.by_weight
+    entries = site.procs + 1
+    widest = np.sort(fitted.asked.nodes)[::-1][: run.options.scheduler.bf_max_job_test]
+    shape = nodes.Shape(
+        jobs=len(run.work), nodes=len(by_weight), types=len(site.gpu_types), partitions=len(site.partitions),
+        entries=entries, log=CHUNK + entries + len(by_weight), width=int(widest.sum()) + 1,
+    )  # fmt: skip
+    arrays = nodes.new_arrays(shape)
+    fixed = {
+        "cores": site.cores, "mem": site.mem_mib, "weight": site.weight, "gpus": site.gpus,
+        "free_cores": site.cores, "free_mem": site.mem_mib, "free_gpus": site.gpus,
+    }  # fmt: skip
+    arrays |= {name: _flat(column[by_weight]) for name, column in fixed.items()}
+    place = {site.node_names[node]: i for i, node in enumerate(by_weight.tolist())}
+    timed = sorted(happens, key=lambda event: event.time_s)
+    arrays |= {
+        "allowed": _flat(fitted.allowed[:, by_weight]),
+        "accepted": _flat(fitted.accepted),
+        "members": _flat(members(site)[:, by_weight]),
+        "below": _flat(_below(site)),
+        "event_s": _flat([event.time_s for event in timed]),
+        "event_kind": _flat([HAPPENS[event.what] for event in timed]),
+        "event_node": _flat([place[event.node] for event in timed]),
+        "fit_place": _flat(fits[0]),
+        "fit_accepts": _flat(_accepts(fitted, site, fits)),
+        "fit_usable": np.zeros(shape.types + 1),
+        "fit_asked": np.zeros(fits.shape[1] + 1),
+        "fit_points": np.zeros(fits.shape[1] + 1),
+        "pressure": np.zeros(shape.types + 1),
+    }
+    return nodes.Site(**arrays)
+
+
+def _flat(values: Any) -> Any:
+    """Numbers as the kernels read them; never an array of length 0, nor the site's own."""
+    flat = np.array(values, np.int64).reshape(-1)
+    return flat if len(flat) else np.zeros(1, np.int64)
+
+
+def _accepts(fitted: Fitted, site: Site, fits: Any) -> Any:
+    """Which types of its set a class of jobs finds on its nodes, bool[n_fits, n_types]."""
+    places, sets = fits
+    return fitted.accepted[sets] & (fitted.allowed[places].astype(np.int64) @ site.gpus > 0)
+
+
+def _below(site: Site) -> Any:
+    """Whose jobs the jobs of a QOS may preempt, bool[n_qos + 1, n_qos + 1]; the last is for no known QOS."""
+    names = list(site.qos)
+    return [[other in site.preempts.get(name, ()) for other in [*names, ""]] for name in [*names, ""]]
+
+
+def _fit_weight(policy: QueuePolicy) -> float:
+    rule = policy.rule
+    return float(rule.factors["gres_fit"].weight) if isinstance(rule, Policy) else 0.0
+
+
+def _ranked(policy: QueuePolicy, fitted: Fitted, site: Site, pool: Pool) -> Ranked:
+    """The policy's columns, with what only a cluster knows: partitions, nodes and GPUs."""
+    rule, asked, work = policy.rule, fitted.asked, fitted.workload
+    told = ranked(policy, replace(work, gpus=None) if isinstance(rule, Policy) else work, pool)
+    gpus = (asked.nodes * asked.gpus).astype(np.float64)
+    if isinstance(rule, Multifactor):
+        part = asked.nodes / len(site.node_names)
+        fixed = rule.fixed(work, pool.procs, qos_values(work, pool), part)
+        factors = np.array([p.priority_job_factor for p in site.partitions], np.float64)
+        fixed = fixed + rule.partition * (factors / max(1.0, factors.max()))[fitted.partition]
+        return told._replace(fixed=fixed + rule.gpu * gpus / max(1, int(site.gpus.sum())))
+    if not isinstance(rule, Policy):
+        return told
+    fit = rule.factors["gres_fit"]
+    if fit.weight and fit.share_of_free:
+        what = "of gres_fit only the sub-term scarcity can be simulated"
+        raise SimulationError([Problem(policy.name, what, "", "the others must be 0")])
+    member = members(site)
+    total = np.where(gpus > 0, (member @ site.gpus.sum(axis=1))[fitted.partition],
+                     (member @ site.cores)[fitted.partition])  # fmt: skip
+    size = np.minimum(1.0, np.where(gpus > 0, gpus, asked.nodes * asked.cores) / total)
+    names, code = work.qos_names or ("",), work.qos if work.qos is not None else 0 * asked.nodes
+    guards = [[rule.guard.of(qos, (p.name,)) for p in site.partitions] for qos in names]
+    return told._replace(
+        size_points=rule.factors["size"].weight * size, guard=np.array(guards)[code, fitted.partition]
+    )
+
+
+def _require(
+    workload: Workload, site: Site, policy: QueuePolicy, options: Options, happens: Iterable[NodeEvent]
+) -> None:
+    """Raise with everything that can't be."""
+    known: Mapping[str, Sequence[str]] = {
+        "backfill": ("none", "easy", "slurm"), "order": ("batch",), "plan": FIXED,
+    }  # fmt: skip
+    problems = [
+        Problem(
+            "simulation",
+            f"{what} can't be had on a cluster",
+            getattr(options, what),
+            f"one of {', '.join(names)}",
+        )
+        for what, names in known.items()
+        if getattr(options, what) not in names
+    ]
+    for event in happens:
+        if event.node not in site.node_names:
+            problems.append(
+                Problem(
+                    site.name, f"there is no such node{meant(event.node, site.node_names)}", shown(event.node)
+                )
+            )
+        if event.what not in HAPPENS:
+            problems.append(
+                Problem(
+                    site.name,
+                    "nothing that happens to a node",
+                    shown(event.what),
+                    f"one of {', '.join(HAPPENS)}",
+                )
+            )
+    if policy.predictor in ("similar", "told"):
+        what = "a predictor outside the kernels can't be asked on a cluster"
+        problems.append(Problem(policy.name, what, policy.predictor, "simulate a flat pool with it"))
+    if not len(workload):
+        problems.append(Problem(workload.name, "there is no job to simulate"))
+    if options.numba and not jit.has_numba():
+        problems.append(Problem("simulation", "numba is not installed", "", "install slurm-score[sim]"))
+    if problems:
+        raise SimulationError(problems)
