@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-fit bench-predict verify-predict bench-sim bench-research verify-sim fuzz engine cluster cluster-down clean
+.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-fit bench-predict bench-predict-sim verify-predict bench-sim bench-research verify-sim fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -49,6 +49,9 @@ verify-sim: $(READY)
 
 bench-predict: $(READY)
 	@$(BIN)/python -m tests.bench.predict
+
+bench-predict-sim: $(READY)
+	@$(BIN)/python -m tests.bench.predict_sim $(LOGS)
 
 verify-predict: $(READY)
 	@$(BIN)/python -m tests.bench.predict verify

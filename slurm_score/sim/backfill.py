@@ -5,6 +5,7 @@ behind it may start if they don't delay it. Source: Lifka, The ANL/IBM SP schedu
 Tsafrir et al., TPDS 2007 (SJBF, EASY++).
 """
 
+from slurm_score.sim.history import forecast
 from slurm_score.sim.ranking import rank_queue
 from slurm_score.sim.running import free_at, move_up, remove_at, reservation, start_job
 from slurm_score.sim.state import (
@@ -48,6 +49,8 @@ def schedule(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
     free = free_at(jobs, s, t)
     if free < s.n[LEAST]:
         return
+    if setup.plan_anew:
+        plan_queue(jobs, s, setup)
     if setup.rank == STATIC:
         head, free = start_heads_in_order(jobs, s, t, free)
     else:
@@ -59,6 +62,13 @@ def schedule(jobs: Jobs, s: State, setup: Setup, t: int) -> None:
             backfill_in_order(jobs, s, t, free, shadow, extra)
         else:
             backfill_by_rank(jobs, s, t, head, free, shadow, extra, setup.backfill != EASY)
+
+
+def plan_queue(jobs: Jobs, s: State, setup: Setup) -> None:
+    """Predict every waiting job anew."""
+    for i in range(s.n[WAITING]):
+        row = s.queue[i]
+        s.planned[row] = int(forecast(jobs, s, setup.plan_by, row))
 
 
 def start_heads_in_order(jobs: Jobs, s: State, t: int, free: int) -> tuple[int, int]:

@@ -1,15 +1,18 @@
 """A workload, a machine and a policy in, a schedule out: the same every time, with and without numba."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from slurm_score.columns import Ints
 from slurm_score.errors import Problem, SimulationError
-from slurm_score.sim import history, jit, state
+from slurm_score.policy import Policy
+from slurm_score.predict.similar import QUANTILE
+from slurm_score.sim import jit, state
 from slurm_score.sim.events import run
+from slurm_score.sim.outside import Predictor, Similar, in_place_of_kernels
 from slurm_score.sim.policies import FIXED, PREDICTORS, Pool, QueuePolicy, Ranked, ranked
 from slurm_score.sim.scheduler import Scheduler
 from slurm_score.sim.workload import Workload
@@ -74,27 +77,6 @@ class Schedule:
         return np.r_[self.start_s, self.end_s], np.r_[procs, -procs]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
-    """What a predictor may know of a job that waits."""
-
-    job_id: int
-    user: int
-    procs: int
-    request_s: int
-    submit_s: int
-
-
-class Predictor(Protocol):
-    """A predictor outside the kernels: the predictor "told"; it makes the simulation much slower."""
-
-    def observe(self, job: Submitted, run_s: int) -> None:
-        """Take note of a run that has ended."""
-
-    def predict(self, job: Submitted) -> float:
-        """Return the run time in s that is expected of a job now."""
-
-
 def simulate(
     workload: Workload,
     pool: Pool,
@@ -115,13 +97,13 @@ def simulate(
     order = np.argsort(workload.submit_s, kind="stable")
     jobs, setup, sizes = prepared(workload, pool, policy, options, order, ranked(policy, workload, pool))
     fresh = state.new_state(sizes, pool.procs)
-    told = PREDICTORS["told"] in (setup.plan_by, setup.rank_by)
+    asked = _outside(policy, options, predictor)
     worth_it = len(workload) >= SMALL and jit.has_numba()
-    if not told and (worth_it if options.numba is None else options.numba):
+    if not asked and (worth_it if options.numba is None else options.numba):
         kernel = jit.compiled(run)
     else:
         jobs, fresh = state.Jobs(*state.as_lists(jobs)), state.State(*state.as_lists(fresh))
-        kernel = jit.plain(run, _asking(predictor, workload, order) if predictor and told else None)
+        kernel = jit.plain(run, in_place_of_kernels(asked, workload, order) if asked else None)
     ended = CHUNK
     while kernel(jobs, fresh, setup, ended):
         if progress:
@@ -150,6 +132,7 @@ def prepared(
         order=ORDERS[options.order],
         backfill=BACKFILLS[options.backfill],
         plan_by=predictors[0],
+        plan_anew=options.plan == "similar",
         rank=told.rank,
         rank_by=predictors[1],
         learns=not set(predictors) <= {state.REQUEST, state.CLAIRVOYANT},
@@ -189,29 +172,13 @@ def _groups(workload: Workload, user: Ints) -> tuple[int, Ints]:
     return int(group.max()) + 1, group
 
 
-def _asking(predictor: Predictor, workload: Workload, order: Any) -> Mapping[Callable[..., Any], Any]:
-    """What stands for the kernels' own history: a predictor is asked again after each end."""
-    w = workload
-    rows = list(
-        zip(w.job_id[order].tolist(), w.user[order].tolist(), w.procs[order].tolist(),
-            w.request_s[order].tolist(), w.submit_s[order].tolist(), strict=True)
-    )  # fmt: skip
-    known: dict[int, float] = {}
-
-    def job(row: int) -> Submitted:
-        job_id, user, procs, request_s, submit_s = rows[row]
-        return Submitted(job_id=job_id, user=user, procs=procs, request_s=request_s, submit_s=submit_s)
-
-    def learn(jobs: state.Jobs, _: state.State, row: int) -> None:
-        known.clear()
-        predictor.observe(job(row), jobs.run[row])
-
-    def told(_: state.Jobs, __: state.State, row: int) -> float:
-        if row not in known:
-            known[row] = float(predictor.predict(job(row)))
-        return known[row]
-
-    return {history.learn: learn, history.told: told}
+def _outside(policy: QueuePolicy, options: Options, predictor: Predictor | None) -> Predictor | None:
+    """The predictor that the kernels ask, if any."""
+    names = {options.plan, policy.predictor}
+    if "similar" not in names:
+        return predictor if "told" in names else None
+    rule = policy.rule
+    return Similar(rule.factors["remaining"].quantile if isinstance(rule, Policy) else QUANTILE)
 
 
 def _require(
@@ -237,10 +204,17 @@ def _require(
     problems += _order_problems(options)
     if options.numba and not jit.has_numba():
         problems.append(Problem("simulation", "numba is not installed", "", "install slurm-score[sim]"))
-    if "told" in (options.plan, policy.predictor) and predictor is None:
-        problems.append(Problem("simulation", "predictor told needs a predictor"))
+    problems += _predictor_problems({options.plan, policy.predictor}, predictor)
     if problems:
         raise SimulationError(problems)
+
+
+def _predictor_problems(names: set[str], predictor: Predictor | None) -> Iterator[Problem]:
+    """What keeps the predictors from being asked."""
+    if "told" in names and predictor is None:
+        yield Problem("simulation", "predictor told needs a predictor")
+    if names >= {"told", "similar"}:
+        yield Problem("simulation", "predictors told and similar don't go together")
 
 
 def _order_problems(options: Options) -> Iterator[Problem]:

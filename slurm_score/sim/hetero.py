@@ -109,7 +109,7 @@ def simulate_cluster(
     Raises:
         SimulationError: what was asked for can't be simulated, or jobs wait for nodes that stay away.
     """
-    _require(workload, site, options, happens)
+    _require(workload, site, policy, options, happens)
     if options.backfill == "easy":
         options = replace(options, scheduler=ONE_RESERVATION)
     fitted = fit(workload, site)
@@ -321,7 +321,9 @@ def _ranked(policy: QueuePolicy, fitted: Fitted, site: Site, pool: Pool) -> Rank
     )
 
 
-def _require(workload: Workload, site: Site, options: Options, happens: Iterable[NodeEvent]) -> None:
+def _require(
+    workload: Workload, site: Site, policy: QueuePolicy, options: Options, happens: Iterable[NodeEvent]
+) -> None:
     """Raise with everything that can't be."""
     known: Mapping[str, Sequence[str]] = {
         "backfill": ("none", "easy", "slurm"), "order": ("batch",), "plan": FIXED,
@@ -352,6 +354,9 @@ def _require(workload: Workload, site: Site, options: Options, happens: Iterable
                     f"one of {', '.join(HAPPENS)}",
                 )
             )
+    if policy.predictor in ("similar", "told"):
+        what = "a predictor outside the kernels can't be asked on a cluster"
+        problems.append(Problem(policy.name, what, policy.predictor, "simulate a flat pool with it"))
     if not len(workload):
         problems.append(Problem(workload.name, "there is no job to simulate"))
     if options.numba and not jit.has_numba():

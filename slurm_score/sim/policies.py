@@ -27,10 +27,12 @@ PREDICTORS = {
     "clairvoyant": state.CLAIRVOYANT,
     "tsafrir": state.TSAFRIR,
     "recent": state.RECENT,
+    "similar": state.TOLD,
     "told": state.TOLD,
 }
 """Where a run time comes from: the time limit; the run itself; the user's last two ended runs; the median
-of the last five of the same user, size and limit, else those two; a predictor that is passed in."""
+of the last five of the same user, size and limit, else those two; the product's own predictor; one that is
+passed in."""
 
 FIXED = ("request", "clairvoyant")
 

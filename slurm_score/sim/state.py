@@ -87,6 +87,7 @@ class Setup(NamedTuple):
     order: int
     backfill: int
     plan_by: int
+    plan_anew: bool
     rank: int
     rank_by: int
     learns: bool

@@ -6,7 +6,8 @@ import pytest
 from slurm_score.errors import SimulationError
 from slurm_score.policy import Policy
 from slurm_score.sim import state
-from slurm_score.sim.engine import Options, Submitted, simulate
+from slurm_score.sim.engine import Options, simulate
+from slurm_score.sim.outside import Submitted
 from slurm_score.sim.policies import Pool, QueuePolicy, named
 from slurm_score.sim.running import lengthen
 from tests.unit.sim_support import Rows, schedule, starts, workload
@@ -144,11 +145,11 @@ class Constant:
     """A predictor that counts what it is told."""
 
     def __init__(self) -> None:
-        self.observed: list[tuple[int, int]] = []
+        self.observed: list[tuple[int, int, int]] = []
 
-    def observe(self, job: Submitted, run_s: int) -> None:
-        """Keep job id and run time."""
-        self.observed.append((job.job_id, run_s))
+    def observe(self, job: Submitted, run_s: int, end_s: int) -> None:
+        """Keep job id, run time and end."""
+        self.observed.append((job.job_id, run_s, end_s))
 
     def predict(self, job: Submitted) -> float:
         """Return 40 s for all but job 3."""
@@ -161,7 +162,7 @@ def test_a_predictor_from_outside_is_told_of_ends_and_asked_for_the_order() -> N
     work = workload([(0, 10, 1, 99), (1, 20, 1, 99), (2, 30, 1, 99)])
     told = simulate(work, Pool(procs=1), named("sjf", "told"), predictor=predictor)
     assert told.start_s.tolist() == [0, 40, 10]
-    assert predictor.observed == [(1, 10), (3, 30), (2, 20)]
+    assert predictor.observed == [(1, 10, 10), (3, 30, 40), (2, 20, 60)]
 
 
 def test_progress_is_told_of_ended_jobs() -> None:

@@ -191,6 +191,12 @@ def test_what_a_cluster_can_t_do_is_refused(options: Options, sentence: str) -> 
         ran([Job(0, 1)], options=options)
 
 
+def test_a_predictor_outside_the_kernels_is_refused() -> None:
+    """Rather than limits taken in its place."""
+    with pytest.raises(SimulationError, match="a predictor outside the kernels can't be asked on a cluster"):
+        ran([Job(0, 1)], policy=named("sjf", "similar"))
+
+
 def test_unknown_nodes_partitions_and_features_are_named() -> None:
     """With what was meant, perhaps."""
     with pytest.raises(SimulationError) as caught:

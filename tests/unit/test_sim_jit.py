@@ -9,8 +9,9 @@ import pytest
 
 from slurm_score.factors import wait
 from slurm_score.sim import jit
-from slurm_score.sim.engine import Options, Submitted, simulate
+from slurm_score.sim.engine import Options, simulate
 from slurm_score.sim.events import run
+from slurm_score.sim.outside import Submitted
 from slurm_score.sim.policies import Pool, named
 from slurm_score.sim.synthetic import synthetic
 
@@ -65,7 +66,7 @@ class LastTwo:
     def __init__(self) -> None:
         self.runs: dict[int, list[int]] = {}
 
-    def observe(self, job: Submitted, run_s: int) -> None:
+    def observe(self, job: Submitted, run_s: int, end_s: int) -> None:  # noqa: ARG002 - the shape of each
         """Keep the user's runs."""
         self.runs.setdefault(job.user, []).append(run_s)
 
