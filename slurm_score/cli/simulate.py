@@ -15,10 +15,11 @@ from slurm_score.cli.simulated import lines_of, told_of
 from slurm_score.errors import Problem, SimulationError
 from slurm_score.sim.cluster import Site
 from slurm_score.sim.engine import BACKFILLS, ORDERS, Options, Schedule, simulate
-from slurm_score.sim.hetero import NodeEvent, Requeue, simulate_cluster
+from slurm_score.sim.hetero import simulate_cluster
 from slurm_score.sim.inputs import read_cluster, read_events, read_workload
 from slurm_score.sim.metrics import measure
 from slurm_score.sim.multifactor import parse_multifactor
+from slurm_score.sim.node_events import NodeEvent, Requeue
 from slurm_score.sim.policies import NAMES, PREDICTORS, Pool, QueuePolicy, named
 from slurm_score.sim.report import write_report
 from slurm_score.sim.scheduler import Scheduler, parse_scheduler
