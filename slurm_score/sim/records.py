@@ -1,9 +1,8 @@
-"""Jobs of a table one by one, and the workload that they make."""
+"""Jobs of a table one by one, and the workload that they make. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import numpy as np
 
@@ -31,15 +30,15 @@ class Record:
     exclusive: bool = False
 
 
-def workload_of(records: Sequence[Record], path: PurePath, remark: str = "") -> Workload:
-    """Return records as a workload, in their order."""
+def workload_of(records: Sequence[Record], where: str, remark: str = "") -> Workload:
+    """Return records as a workload, in their order; `where` is the file that they come from."""
     ran = [r for r in records if r.run_s > 0]
     users, user = _coded([r.user for r in ran])
     qos_names, qos = _coded([r.qos for r in ran])
     gpus = _column([r.gpus * r.nodes for r in ran])
     run_s, request_s = _column([r.run_s for r in ran]), _column([r.request_s for r in ran])
     return Workload(
-        name=path.name.removesuffix(".gz").removesuffix(".csv"),
+        name=where.rpartition("/")[2].removesuffix(".gz").removesuffix(".csv"),
         job_id=_ids(records)[[r.run_s > 0 for r in records]],
         submit_s=_column([r.submit_s for r in ran]),
         run_s=run_s,
@@ -51,7 +50,7 @@ def workload_of(records: Sequence[Record], path: PurePath, remark: str = "") -> 
         qos=qos if any(qos_names) else None,
         qos_names=qos_names if any(qos_names) else (),
         asked=_asked(ran),
-        remarks=tuple(_remarks(records, ran, str(path), remark)),
+        remarks=tuple(_remarks(records, ran, where, remark)),
     )
 
 

@@ -35,7 +35,7 @@ def read_table(path: Path) -> Workload:
     records = [form.read(line) for line in lines]
     if problems:
         raise WorkloadError(problems)
-    return workload_of(records, path, form.remark)
+    return workload_of(records, str(path), form.remark)
 
 
 def read_openb_nodes(path: Path) -> Site:
