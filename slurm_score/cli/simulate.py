@@ -15,10 +15,11 @@ from slurm_score.cli.simulated import lines_of, told_of
 from slurm_score.errors import Problem, SimulationError
 from slurm_score.sim.cluster import Site
 from slurm_score.sim.engine import BACKFILLS, ORDERS, Options, Schedule, simulate
-from slurm_score.sim.hetero import NodeEvent, Requeue, simulate_cluster
+from slurm_score.sim.hetero import simulate_cluster
 from slurm_score.sim.inputs import read_cluster, read_events, read_workload
 from slurm_score.sim.metrics import measure
 from slurm_score.sim.multifactor import parse_multifactor
+from slurm_score.sim.node_events import NodeEvent, Requeue
 from slurm_score.sim.policies import NAMES, PREDICTORS, Pool, QueuePolicy, named
 from slurm_score.sim.report import write_report
 from slurm_score.sim.scheduler import Scheduler, parse_scheduler
@@ -51,7 +52,7 @@ Example:
 @click.option("--backfill", type=click.Choice(list(BACKFILLS)),
               help="Who may start before the head.  [default: easy; on a cluster slurm]")  # fmt: skip
 @click.option("--scheduler", metavar="PARAMETERS",
-              help="SchedulerParameters of backfill slurm.  [default: the cluster's, or none]")  # fmt: skip
+              help="SchedulerParameters for backfill slurm.  [default: those of --cluster]")  # fmt: skip
 @click.option("--order", type=click.Choice(list(ORDERS)), default="batch", show_default=True,
               help="What comes first in one second: sim/README.md.")  # fmt: skip
 @click.option("--plan", type=click.Choice(OWN_PREDICTORS), default="request", show_default=True,
@@ -103,6 +104,9 @@ def command(
         raise click.UsageError("--procs and --cluster both say how large the machine is")
     if not cluster and (events or keep_wait or keep_progress):
         raise click.UsageError("--events, --keep-wait and --keep-progress need --cluster")
+    backfill = backfill or ("slurm" if cluster else "easy")
+    if scheduler is not None and backfill not in (("none", "slurm") if cluster else ("slurm",)):
+        raise click.UsageError(f"--scheduler changes nothing with --backfill {backfill}")
     site = read_cluster(cluster) if cluster else None
     policies = [policy_of(spec, site) for spec in specs]
     works = [read_workload(path, procs) for path in files]
@@ -110,7 +114,7 @@ def command(
     if waits and len(works) * len(policies) != 1:
         raise click.UsageError("--waits needs one workload and one --policy")
     options = Options(
-        backfill=backfill or ("slurm" if site else "easy"), order=order, plan=plan, numba=numba,
+        backfill=backfill, order=order, plan=plan, numba=numba,
         scheduler=_scheduler(scheduler, site),
     )  # fmt: skip
     machine = Machine(

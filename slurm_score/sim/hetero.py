@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,36 +12,17 @@ from slurm_score.policy import Policy
 from slurm_score.settings import meant
 from slurm_score.sim import jit, nodes, state
 from slurm_score.sim.cluster import Site
+from slurm_score.sim.cluster_arrays import limits_of, needs_of, nodes_of
 from slurm_score.sim.cluster_events import DONE, STUCK, run_cluster
 from slurm_score.sim.engine import CHUNK, SMALL, Options, Schedule, prepared
 from slurm_score.sim.multifactor import Multifactor
-from slurm_score.sim.needs import Fitted, classes, fit, members
+from slurm_score.sim.needs import Fitted, fit, members
+from slurm_score.sim.node_events import HAPPENS, KEEPS_NOTHING, NodeEvent, Requeue
 from slurm_score.sim.policies import FIXED, Pool, QueuePolicy, Ranked, qos_values, ranked
 from slurm_score.sim.scheduler import ONE_RESERVATION
 from slurm_score.sim.workload import Workload
 
 BY_SLURM = Options(backfill="slurm")
-
-HAPPENS = {"fail": nodes.FAIL, "drain": nodes.DRAIN, "resume": nodes.RESUME}
-
-
-class NodeEvent(NamedTuple):
-    """What happens to a node at a time in s: `fail` ends its jobs, `drain` keeps new ones away, `resume`."""
-
-    time_s: int
-    node: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requeue:
-    """What a job keeps that has to wait again after a failure or a preemption: its wait, its progress.
-
-    Slurm keeps neither by itself; programs that write checkpoints keep their progress.
-    """
-
-    keeps_wait: bool = False
-    checkpoints: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +79,7 @@ def simulate_cluster(
     options: Options = BY_SLURM,
     *,
     happens: Sequence[NodeEvent] = (),
-    requeue: Requeue = Requeue(),
+    requeue: Requeue = KEEPS_NOTHING,
     progress: Callable[[int], None] | None = None,
 ) -> ClusterSchedule:
     """Return the schedule of a workload on a cluster.
@@ -145,9 +126,10 @@ class _Run:
         self.jobs = jobs._replace(procs=cast(Any, procs))
         self.setup = setup._replace(backfill=backfill)
         self.state = state.new_state(sizes._replace(profile=True), site.procs)
-        fits, self.needs = _needs(fitted, site, policy, self.order)
-        self.limits = _limits(site, policy, happens, requeue, fits)
-        self.cluster = _cluster(self, fitted, happens, fits)
+        fits, self.needs = needs_of(fitted, site, policy, self.order)
+        self.limits = limits_of(site, policy, happens, requeue, fits)
+        deepest = options.scheduler.bf_max_job_test
+        self.cluster = nodes_of(fitted, site, self.by_weight, deepest, happens, fits)
         self.lines: list[Ints] = []
 
     def go(self, progress: Callable[[int], None] | None) -> None:
@@ -200,97 +182,6 @@ class _Run:
 
 def _plain(columns: Any) -> Any:
     return type(columns)(*state.as_lists(columns))
-
-
-def _needs(fitted: Fitted, site: Site, policy: QueuePolicy, order: Ints) -> tuple[Any, nodes.Needs]:
-    """The values of the classes of GPU jobs, (place, GPU set) each, and the columns by row."""
-    asked, work = fitted.asked, fitted.workload
-    on_gpus = (asked.gpus > 0) & (_fit_weight(policy) > 0)
-    fits, values = classes((fitted.place, asked.gpu_set), on_gpus)
-    qos = list(site.qos)
-    code = np.array([qos.index(name) if name in qos else len(qos) for name in work.qos_names or ("",)])
-    columns = (
-        asked.nodes, asked.cores, fitted.mem_mib, asked.gpus, asked.exclusive, fitted.place,
-        fitted.partition, asked.gpu_set, code[work.qos if work.qos is not None else 0 * asked.nodes], fits,
-    )  # fmt: skip
-    return values, nodes.Needs(*(cast(Any, np.ascontiguousarray(c[order], np.int64)) for c in columns))
-
-
-def _limits(
-    site: Site, policy: QueuePolicy, happens: Sequence[NodeEvent], requeue: Requeue, fits: Any
-) -> nodes.Limits:
-    return nodes.Limits(
-        nodes=len(site.node_names),
-        types=len(site.gpu_types),
-        partitions=len(site.partitions),
-        qos=len(site.qos) + 1,
-        log=CHUNK,
-        events=len(happens),
-        keeps_wait=requeue.keeps_wait,
-        checkpoints=requeue.checkpoints,
-        preempts=any(site.preempts.values()),
-        fcfs=policy.rule == "fcfs",
-        fits=fits.shape[1],
-        fit_weight=_fit_weight(policy),
-    )
-
-
-def _cluster(run: _Run, fitted: Fitted, happens: Sequence[NodeEvent], fits: Any) -> nodes.Site:
-    """The nodes in order of weight, all free."""
-    site, by_weight = run.site, run.by_weight
-    entries = site.procs + 1
-    widest = np.sort(fitted.asked.nodes)[::-1][: run.options.scheduler.bf_max_job_test]
-    shape = nodes.Shape(
-        jobs=len(run.work), nodes=len(by_weight), types=len(site.gpu_types), partitions=len(site.partitions),
-        entries=entries, log=CHUNK + entries + len(by_weight), width=int(widest.sum()) + 1,
-    )  # fmt: skip
-    arrays = nodes.new_arrays(shape)
-    fixed = {
-        "cores": site.cores, "mem": site.mem_mib, "weight": site.weight, "gpus": site.gpus,
-        "free_cores": site.cores, "free_mem": site.mem_mib, "free_gpus": site.gpus,
-    }  # fmt: skip
-    arrays |= {name: _flat(column[by_weight]) for name, column in fixed.items()}
-    place = {site.node_names[node]: i for i, node in enumerate(by_weight.tolist())}
-    timed = sorted(happens, key=lambda event: event.time_s)
-    arrays |= {
-        "allowed": _flat(fitted.allowed[:, by_weight]),
-        "accepted": _flat(fitted.accepted),
-        "members": _flat(members(site)[:, by_weight]),
-        "below": _flat(_below(site)),
-        "event_s": _flat([event.time_s for event in timed]),
-        "event_kind": _flat([HAPPENS[event.what] for event in timed]),
-        "event_node": _flat([place[event.node] for event in timed]),
-        "fit_place": _flat(fits[0]),
-        "fit_accepts": _flat(_accepts(fitted, site, fits)),
-        "fit_usable": np.zeros(shape.types + 1),
-        "fit_asked": np.zeros(fits.shape[1] + 1),
-        "fit_points": np.zeros(fits.shape[1] + 1),
-        "pressure": np.zeros(shape.types + 1),
-    }
-    return nodes.Site(**arrays)
-
-
-def _flat(values: Any) -> Any:
-    """Numbers as the kernels read them; never an array of length 0, nor the site's own."""
-    flat = np.array(values, np.int64).reshape(-1)
-    return flat if len(flat) else np.zeros(1, np.int64)
-
-
-def _accepts(fitted: Fitted, site: Site, fits: Any) -> Any:
-    """Which types of its set a class of jobs finds on its nodes, bool[n_fits, n_types]."""
-    places, sets = fits
-    return fitted.accepted[sets] & (fitted.allowed[places].astype(np.int64) @ site.gpus > 0)
-
-
-def _below(site: Site) -> Any:
-    """Whose jobs the jobs of a QOS may preempt, bool[n_qos + 1, n_qos + 1]; the last is for no known QOS."""
-    names = list(site.qos)
-    return [[other in site.preempts.get(name, ()) for other in [*names, ""]] for name in [*names, ""]]
-
-
-def _fit_weight(policy: QueuePolicy) -> float:
-    rule = policy.rule
-    return float(rule.factors["gres_fit"].weight) if isinstance(rule, Policy) else 0.0
 
 
 def _ranked(policy: QueuePolicy, fitted: Fitted, site: Site, pool: Pool) -> Ranked:

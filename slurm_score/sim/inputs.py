@@ -7,7 +7,7 @@ from slurm_score.errors import ParseError, Problem, SimulationError, WorkloadErr
 from slurm_score.hosts import parse_hosts
 from slurm_score.settings import meant
 from slurm_score.sim.cluster import Site, parse_site
-from slurm_score.sim.hetero import HAPPENS, NodeEvent
+from slurm_score.sim.node_events import HAPPENS, NodeEvent
 from slurm_score.sim.swf import read_swf
 from slurm_score.sim.table import Line, read_lines
 from slurm_score.sim.traces import read_openb_nodes, read_table

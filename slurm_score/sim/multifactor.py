@@ -97,6 +97,7 @@ _SLURM: Mapping[str, str] = {
     "PriorityCalcPeriod": "calc_period",
     "FairShareDampeningFactor": "damping",
     "PriorityFavorSmall": "favor_small",
+    "PriorityFlags": "small_relative",
 }
 """slurm.conf's names."""
 
@@ -114,17 +115,24 @@ def parse_multifactor_settings(given: Mapping[str, object], where: str) -> Multi
         try:
             if not field:
                 raise ValueError(f"isn't simulated{meant(name, _SLURM)} (known: {', '.join(_SLURM)})")
-            if field == "favor_small":
-                if not isinstance(value, bool):
-                    raise ValueError("must be true or false")
-                values[field] = value
-            else:
-                values[field] = _read(field, str(value), flag=False, given=True)
+            values[field] = _setting(field, value)
         except ValueError as error:
             problems.append(Problem(where, f"{name}: {error}", shown(str(value))))
     if problems:
         raise SimulationError(problems)
     return Multifactor(**values)  # type: ignore[arg-type]
+
+
+def _setting(field: str, value: object) -> float | bool:
+    if field == "favor_small":
+        if not isinstance(value, bool):
+            raise ValueError("must be true or false")
+        return value
+    if field == "small_relative":
+        if value != "SMALL_RELATIVE_TO_TIME":
+            raise ValueError("only SMALL_RELATIVE_TO_TIME is simulated")
+        return True
+    return _read(field, str(value), flag=False, given=True)
 
 
 def _read(key: str, value: str, *, flag: bool, given: bool) -> float | bool:

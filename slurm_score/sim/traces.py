@@ -6,42 +6,21 @@ GPU-sharing workloads with fragmentation gradient descent, ATC'23 (openb).
 """
 
 import math
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from slurm_score.columns import Ints
 from slurm_score.errors import Problem, WorkloadError
 from slurm_score.sim.cluster import Site, SitePartition
+from slurm_score.sim.records import Record, workload_of
 from slurm_score.sim.table import Line, read_lines
-from slurm_score.sim.workload import Asked, Workload
+from slurm_score.sim.workload import Workload
 from slurm_score.units import MINUTE_S
 
 GPUS_PER_NODE = 8
 """How many GPUs a node of Philly has at most; its table doesn't tell how a job was spread."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One job of a table; times in s, cores, memory and GPUs of one node."""
-
-    name: str
-    submit_s: int
-    run_s: int
-    request_s: int
-    user: str = ""
-    qos: str = ""
-    partition: str = ""
-    nodes: int = 1
-    cores: int = 1
-    mem_mib: int = 0
-    gpus: int = 0
-    gpu_types: tuple[str, ...] = ()
-    features: str = ""
-    exclusive: bool = False
 
 
 def read_table(path: Path) -> Workload:
@@ -56,7 +35,7 @@ def read_table(path: Path) -> Workload:
     records = [form.read(line) for line in lines]
     if problems:
         raise WorkloadError(problems)
-    return workload_of(records, path, form.remark)
+    return workload_of(records, str(path), form.remark)
 
 
 def read_openb_nodes(path: Path) -> Site:
@@ -260,75 +239,3 @@ def _form(names: Sequence[str], path: Path) -> Form:
             [Problem(f"{path}:1", what, ", ".join(missing), f"known: {', '.join(f.name for f in FORMS)}")]
         )
     return best
-
-
-def workload_of(records: Sequence[Record], path: Path, remark: str = "") -> Workload:
-    """Return records as a workload, in their order."""
-    ran = [r for r in records if r.run_s > 0]
-    users, user = _coded([r.user for r in ran])
-    qos_names, qos = _coded([r.qos for r in ran])
-    gpus = _column([r.gpus * r.nodes for r in ran])
-    run_s, request_s = _column([r.run_s for r in ran]), _column([r.request_s for r in ran])
-    return Workload(
-        name=path.name.removesuffix(".gz").removesuffix(".csv"),
-        job_id=_ids(records)[[r.run_s > 0 for r in records]],
-        submit_s=_column([r.submit_s for r in ran]),
-        run_s=run_s,
-        procs=_column([r.nodes * r.cores for r in ran]),
-        request_s=np.maximum(run_s, request_s),
-        user=user,
-        users=users,
-        gpus=gpus,
-        qos=qos if any(qos_names) else None,
-        qos_names=qos_names if any(qos_names) else (),
-        asked=_asked(ran),
-        remarks=tuple(_remarks(records, ran, str(path), remark)),
-    )
-
-
-def _asked(ran: Sequence[Record]) -> Asked:
-    partitions, partition = _coded([r.partition for r in ran])
-    sets = sorted({r.gpu_types for r in ran})
-    features, feature = _coded([r.features for r in ran])
-    return Asked(
-        nodes=_column([r.nodes for r in ran]),
-        cores=_column([r.cores for r in ran]),
-        mem_mib=_column([r.mem_mib for r in ran]),
-        gpus=_column([r.gpus for r in ran]),
-        exclusive=np.array([r.exclusive for r in ran], np.bool_),
-        partition=partition,
-        gpu_set=_column([sets.index(r.gpu_types) for r in ran]),
-        feature=feature,
-        partitions=partitions,
-        gpu_sets=tuple(sets),
-        features=features,
-    )
-
-
-def _remarks(records: Sequence[Record], ran: Sequence[Record], where: str, remark: str) -> Iterator[str]:
-    if len(ran) < len(records):
-        yield f"{where}: {len(records) - len(ran)} jobs never ran and are left out"
-    raised = sum(r.request_s < r.run_s for r in ran)
-    if raised:
-        yield f"{where}: {raised} jobs ran longer than their request, which is raised to that"
-    if remark:
-        yield f"{where}: {remark}"
-
-
-def _ids(records: Sequence[Record]) -> Ints:
-    """The numbers that end the jobs' names, if they tell them apart; else jobs are counted from 1."""
-    found = [re.fullmatch(r"[A-Za-z_-]*(\d{1,15})", r.name) for r in records]
-    ids = [int(match[1]) for match in found if match]
-    if len(set(ids)) == len(records):
-        return _column(ids)
-    return np.arange(1, len(records) + 1)
-
-
-def _column(values: Sequence[int]) -> Ints:
-    return np.array(values, np.int64)
-
-
-def _coded(values: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    table: dict[str, int] = {}
-    codes = [table.setdefault(value, len(table)) for value in values]
-    return tuple(table), _column(codes)

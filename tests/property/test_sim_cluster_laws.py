@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from slurm_score.policy import Policy
 from slurm_score.sim.cluster import Site, pool_site
 from slurm_score.sim.engine import Options
-from slurm_score.sim.hetero import ClusterSchedule, NodeEvent, Requeue, simulate_cluster
+from slurm_score.sim.hetero import ClusterSchedule, simulate_cluster
 from slurm_score.sim.metrics import littles_law
 from slurm_score.sim.multifactor import Multifactor
 from slurm_score.sim.needs import fit
+from slurm_score.sim.node_events import NodeEvent, Requeue
 from slurm_score.sim.placing import find_start
 from slurm_score.sim.policies import QueuePolicy, named
 from slurm_score.sim.scheduler import ONE_RESERVATION, Scheduler

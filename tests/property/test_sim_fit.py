@@ -16,8 +16,9 @@ from slurm_score.sim import jit, nodes, state
 from slurm_score.sim.cluster import Site
 from slurm_score.sim.cluster_events import add_fit
 from slurm_score.sim.engine import Options
-from slurm_score.sim.hetero import Requeue, _Run
+from slurm_score.sim.hetero import _Run
 from slurm_score.sim.needs import Fitted, fit
+from slurm_score.sim.node_events import Requeue
 from slurm_score.sim.policies import QueuePolicy
 from slurm_score.sim.workload import Workload
 from tests.property.test_sim_cluster_laws import queues

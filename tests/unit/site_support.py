@@ -7,7 +7,8 @@ import numpy as np
 
 from slurm_score.sim.cluster import Site, parse_site
 from slurm_score.sim.engine import Options
-from slurm_score.sim.hetero import ClusterSchedule, NodeEvent, Requeue, simulate_cluster
+from slurm_score.sim.hetero import ClusterSchedule, simulate_cluster
+from slurm_score.sim.node_events import NodeEvent, Requeue
 from slurm_score.sim.policies import QueuePolicy, named
 from slurm_score.sim.scheduler import Scheduler
 from slurm_score.sim.workload import Asked, Workload

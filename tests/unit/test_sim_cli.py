@@ -100,7 +100,11 @@ def test_output_is_the_same_with_and_without_numba(log: Path) -> None:
         (("LOG", "--procs", "3"), ""),
         (("LOG", "--cluster", "LOG", "--procs", "3"), "--procs and --cluster both say how large"),
         (("LOG", "--events", "LOG"), "--events, --keep-wait and --keep-progress need --cluster"),
-        (("LOG", "--scheduler", "bf_windw=3"), "--scheduler: bf_windw isn't simulated, did you mean"),
+        (("LOG", "--scheduler", "bf_window=3"), "--scheduler changes nothing with --backfill easy"),
+        (
+            ("LOG", "--backfill", "slurm", "--scheduler", "bf_windw=3"),
+            "--scheduler: bf_windw isn't simulated, did you mean",
+        ),
         (("LOG", "--policy", "multifactor:age=x"), "multifactor: age must be a whole number, 0 or more"),
     ],
 )

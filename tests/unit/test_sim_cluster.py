@@ -102,9 +102,21 @@ backfill: {bf_windw: 3, bf_window: 4, bf_window_min: 5}
         "site.yaml:8: PriorityWeightAgee: isn't simulated, did you mean 'PriorityWeightAge'? (known: "
         "PriorityWeightAge, PriorityWeightJobSize, PriorityWeightQOS, PriorityWeightFairshare, "
         "PriorityWeightPartition, PriorityWeightTRES_gres_gpu, PriorityMaxAge, PriorityDecayHalfLife, "
-        "PriorityCalcPeriod, FairShareDampeningFactor, PriorityFavorSmall)",
+        "PriorityCalcPeriod, FairShareDampeningFactor, PriorityFavorSmall, PriorityFlags)",
         "site.yaml:9: bf_windw isn't simulated, did you mean 'bf_window'?",
         "site.yaml:9: bf_window stands twice isn't simulated",
+    ]
+
+
+def test_of_priority_flags_one_is_simulated() -> None:
+    """Source: slurm.conf(5), PriorityFlags."""
+    text = "nodes: [{names: n1, cores: 1, mem_mb: 1}]\npartitions: {p: {nodes: n1}}\n"
+    flags = text + "multifactor: {PriorityWeightJobSize: 9, PriorityFlags: %s}\n"
+    assert parse_site(flags % "SMALL_RELATIVE_TO_TIME").multifactor == Multifactor(
+        age=0.0, size=9.0, small_relative=True
+    )
+    assert problems(flags % "MAX_TRES") == [
+        "site.yaml:3: PriorityFlags: only SMALL_RELATIVE_TO_TIME is simulated, got 'MAX_TRES'"
     ]
 
 

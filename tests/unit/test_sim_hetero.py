@@ -8,9 +8,9 @@ import pytest
 from slurm_score.errors import SimulationError
 from slurm_score.policy import Policy
 from slurm_score.sim.engine import Options
-from slurm_score.sim.hetero import NodeEvent, Requeue
 from slurm_score.sim.multifactor import Multifactor
 from slurm_score.sim.needs import fit
+from slurm_score.sim.node_events import NodeEvent, Requeue
 from slurm_score.sim.policies import QueuePolicy, named
 from slurm_score.sim.scheduler import Scheduler
 from tests.unit.site_support import EVERY_EVENT, SITE, Job, jobs, placed, ran, site
