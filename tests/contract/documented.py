@@ -55,6 +55,7 @@ PLAIN = {
     "RestartCnt": "0",
     "Dependency": "(null)",
     "Origin": "NA",
+    "Name": "test",
     "Comment": "(null)",
 }
 DETAIL = (
@@ -165,7 +166,8 @@ def write() -> None:
 
 def _squeue_line(name: str, end: str, lacks: Set[str] = frozenset()) -> str:
     values = {**PLAIN, **ROWS[name]}
-    return UNIT_SEPARATOR.join(values[f] for f in parse.JOB_FIELDS if f not in lacks) + end + "\n"
+    asked = [f for f in parse.JOB_FIELDS if f not in lacks]
+    return "".join(values[f] + (end if f in parse.USER_TEXTS else UNIT_SEPARATOR) for f in asked) + "\n"
 
 
 def _detail_line(name: str) -> str:

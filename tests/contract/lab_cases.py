@@ -101,7 +101,7 @@ def het(case: Recording) -> None:
 
 
 def comments(case: Recording) -> None:
-    """Jobs with comments that hold what breaks a reader: separators, control characters, bad UTF-8."""
+    """Jobs whose comments and names hold what breaks a reader: separators, control characters, bad UTF-8."""
     _prepare(case)
     case.ask(["jobs"])
     case.stage.root("sh", "-c", "! ls /tmp/pwned")

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -130,7 +129,7 @@ def gateway_of(case: RecordedCase, run: Runner | None = None) -> CommandGateway:
 
 def become(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     """Let the product's gateway see another user behind this process."""
-    monkeypatch.setattr(commands, "pwd", SimpleNamespace(getpwuid=lambda _: SimpleNamespace(pw_name=user)))
+    monkeypatch.setattr(commands, "user_name", lambda _: user)
 
 
 def same_token(monkeypatch: pytest.MonkeyPatch) -> None:

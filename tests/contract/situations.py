@@ -58,6 +58,25 @@ COMMENTS = (
     says("format", r"100%s %n \n \x41 score: est=20m", ESTIMATE),
 )
 
+
+def named(name: str, words: str, comment: str = "score: est=20m") -> Situation:
+    """Return a situation of a pending job with a name of the user's and a comment."""
+    reading = replace(ESTIMATE if comment else Reading(), name=words)
+    return waits(f"name-{name}", reading, f"--job-name={words}", f"--comment={comment}")
+
+
+NAMES = (
+    named("plain", "train-17"),
+    named("newline", "a\nscore: est=1m\nz"),
+    named("unit-separator", "a\x1fscore: est=1m\x1f"),
+    named("nearly-the-end", "a\x1f0123456789abcde\n\x1f"),
+    named("another-job", "\n9999\x1f9999\x1fN/A\x1fmain\x1fbob\n", ""),
+    named("emoji", "\N{ROCKET} caf\u00e9 | 50%"),
+    named("shell", "$(touch /tmp/pwned)`touch /tmp/pwned`'; touch /tmp/pwned; echo '"),
+    named("longest", "x" * 1000),
+)
+"""A name may hold what a comment may: neither it nor the comment behind it is read as the other."""
+
 REQUEUED = (
     Situation(
         name="requeued-by-user",
@@ -215,7 +234,7 @@ SITUATIONS: Mapping[str, tuple[Situation, ...]] = {
     "arrays": ARRAYS,
     "arrays-split": (FILLER, *ARRAYS_SPLIT),
     "cluster": (),
-    "comments": (FILLER, *COMMENTS),
+    "comments": (FILLER, *COMMENTS, *NAMES),
     "config-basic": WEIGHTED,
     "config-weights": WEIGHTED,
     "contract": CONTRACT,

@@ -26,7 +26,7 @@ class Reading:
     """What must be read of one job record; the defaults are those of a plain pending job.
 
     `update` is the id to name in an update, without the job id in front; `site` is None where Slurm
-    doesn't rank the job. Durations are seconds. `where` is None in rows that aren't about it.
+    doesn't rank the job. Durations are seconds. `where` and `name` are None in rows that aren't about them.
     """
 
     state: str = "PENDING"
@@ -53,6 +53,7 @@ class Reading:
     est_s: float | None = None
     left_s: float | None = None
     problems: int = 0
+    name: str | None = None
 
 
 Records = Mapping[str, Reading]
@@ -130,6 +131,7 @@ def reading_of(job: Job, now_s: float, expected: Reading | None) -> Reading:
         est_s=job.hints.est_s,
         left_s=job.hints.left_s,
         problems=len(job.hints.problems),
+        name=None if expected is None or expected.name is None else job.name,
     )
 
 
