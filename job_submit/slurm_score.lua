@@ -23,7 +23,7 @@ local MAX_SITE_FACTOR = 2147483645 -- the largest that Slurm keeps; more wraps a
 local MAX_ADVICE_LINES, MAX_LINE = 3, 500 -- lines, bytes
 local MAX_ADMIN_COMMENT = 1000 -- bytes, with what stood there before
 local LOG_EVERY_S = 60
-local USER_AGENT = string.format("slurm_score.lua/%s (%s; loaded %.0f)", M.VERSION, _VERSION, os.time())
+local LOADED_S = os.time()
 
 local options = {
   socket = "/run/slurm-score/hook.sock",
@@ -84,6 +84,15 @@ local function log_seldom(level, text, ending)
   logged_at = now
   log(level, text, (ending or "") .. tally())
   return true
+end
+
+-- Who asks, and how many submissions passed without an answer: the service shows the numbers to those who watch.
+local function user_agent()
+  local counts = M.counts
+  return string.format(
+    "slurm_score.lua/%s (%s; loaded %.0f; failed %.0f; resting %.0f)",
+    M.VERSION, _VERSION, LOADED_S, counts.failed, counts.resting
+  )
 end
 
 -- Outcome ---------------------------------------------------------------------------------------------------
@@ -171,7 +180,7 @@ local function score(job_desc, submit_uid)
     return
   end
   local timer = http.start_timer()
-  local body, why = http.post(request.build(job_desc, submit_uid), timer)
+  local body, why = http.post(request.build(job_desc, submit_uid), user_agent(), timer)
   if not body then
     note_failure(why)
     return
@@ -205,7 +214,7 @@ local function set_up(wanted)
       log("error", "option " .. tostring(name) .. " is unknown or out of range, left as it was")
     end
   end
-  local has_luasocket, why = http.setup(options, USER_AGENT)
+  local has_luasocket, why = http.setup(options)
   if has_luasocket then
     log("info", "version " .. M.VERSION .. " on " .. _VERSION .. ", asks " .. options.socket)
   else

@@ -10,7 +10,7 @@ local CHUNK = 8192 -- bytes of one read; LuaSocket's own buffer has this size
 
 local options -- those of slurm_score
 local new_stream -- LuaSocket's
-local request_head -- of every request, up to the value of Content-Length
+local request_head -- of every request, up to the value of User-Agent
 local connection -- kept between submissions: slurmctld keeps the Lua state until the script's file changes
 
 M.gettime = nil -- LuaSocket's clock in seconds; nil as long as LuaSocket isn't loaded
@@ -169,8 +169,8 @@ end
 
 -- The body of the reply to `body`. A kept connection may have ended since, whether the service announced it
 -- (`Connection: close`), restarted or lost patience: that costs one more try.
-function M.post(body, timer)
-  local request = request_head .. string.format("%d", #body) .. "\r\n\r\n" .. body
+function M.post(body, user_agent, timer)
+  local request = request_head .. user_agent .. "\r\nContent-Length: " .. string.format("%d", #body) .. "\r\n\r\n" .. body
   if connection and not is_idle() then
     M.hang_up()
   end
@@ -192,10 +192,10 @@ end
 
 -- Loads LuaSocket, looked for in the site's own folders first; package.path and package.cpath are the same again
 -- afterwards. Returns true, or false and why.
-function M.setup(wanted, user_agent)
+function M.setup(wanted)
   options = wanted
-  request_head = "POST " .. options.path .. " HTTP/1.1\r\nHost: slurm-score\r\nUser-Agent: " .. user_agent
-    .. "\r\nContent-Type: application/json\r\nContent-Length: "
+  request_head = "POST " .. options.path .. " HTTP/1.1\r\nHost: slurm-score\r\nContent-Type: application/json"
+    .. "\r\nUser-Agent: "
   local path, cpath = package.path, package.cpath
   package.path = options.luasocket_path .. ";" .. path
   package.cpath = options.luasocket_cpath .. ";" .. cpath

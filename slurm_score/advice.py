@@ -10,12 +10,13 @@ from slurm_score.columns import columns_of
 from slurm_score.contention import accepted_types, of_type
 from slurm_score.factors.qos import claimed_urgency
 from slurm_score.inventory import UNTYPED
-from slurm_score.model import Cluster, Demand, Job, Queue, RunTimes
+from slurm_score.model import Cluster, Demand, Job, Predicted, Queue, Releases, RunTimes
 from slurm_score.never import why_never
 from slurm_score.placement import fit_now
 from slurm_score.policy import Policy
 from slurm_score.request import Ask, ask_of
 from slurm_score.score import Scores
+from slurm_score.supply import comes_free, comes_free_in_words
 from slurm_score.units import HOUR_S, format_duration
 
 MAX_LINES = 3
@@ -53,15 +54,19 @@ def advise(
     cluster: Cluster,
     demand: Mapping[str, Demand],
     run_times: Mapping[str, RunTimes],
+    releases: Releases,
+    predicted: Predicted | None = None,
 ) -> tuple[str, ...]:
-    """Return the lines for the user of a new job with this SiteFactor."""
+    """Return the lines for the user of a new job with this SiteFactor and what is predicted of it."""
     wanted, ask = policy.advice, ask_of(job)
     never = why_never(ask, cluster) if ask and cluster.nodes else ""
     lines = list(ignored_hints(job, policy)) if wanted.hints else []
     lines += [f"this job can never start: {never}"] if wanted.never and never else []
     if wanted.other_type and ask and not never:
         lines.append(_other_type(ask, site, policy, cluster, demand))
-    lines += [_time_limit(job, run_times)] if wanted.time_limit else []
+    lines += [_time_limit(job, run_times, predicted)] if wanted.time_limit else []
+    if wanted.wait and ask and not never:
+        lines.append(_wait(ask, site, cluster, demand, releases))
     return tuple(f"slurm-score: {line}" for line in lines if line)[:MAX_LINES]
 
 
@@ -108,11 +113,28 @@ def _is_free(gpu_type: str, ask: Ask, cluster: Cluster) -> bool:
     return fit_now(of_type(ask, gpu_type), cluster).ready >= 1.0
 
 
-def _time_limit(job: Job, run_times: Mapping[str, RunTimes]) -> str:
+def _wait(ask: Ask, site: int, cluster: Cluster, demand: Mapping[str, Demand], releases: Releases) -> str:
+    """When enough comes free, where it isn't now, and how much others ask for before.
+
+    By the time of the snapshot, so that the line stays the same as long as that does.
+    """
+    types = accepted_types(ask, cluster)
+    last = comes_free(ask, types, cluster, releases)
+    if last is None:
+        return ""
+    ahead = sum(gpus_ahead(demand, name, site) for name in types)
+    what = types[0] if len(types) == 1 and types[0] != UNTYPED else "GPUs"
+    queued = f"; {ahead} are asked for ahead of you" if ahead else ""
+    return f"enough {what} come free {comes_free_in_words(last, cluster.time_s)}{queued}"
+
+
+def _time_limit(job: Job, run_times: Mapping[str, RunTimes], predicted: Predicted | None) -> str:
+    """A limit far above what the user's jobs take, unless runs like this one took long."""
     usual, limit = run_times.get(job.user), job.time_limit_s
     if usual is None or limit is None or usual.runs < MIN_RUNS or job.hints.est_s is not None:
         return ""
-    if limit <= max(FAR_ABOVE * usual.usual_s, usual.usual_s + HOUR_S):
+    likely_s = max(usual.usual_s, predicted.seconds if predicted else 0.0)
+    if limit <= max(FAR_ABOVE * likely_s, likely_s + HOUR_S):
         return ""
     ran = f"9 of 10 of your last {usual.runs} jobs ended within {format_duration(usual.usual_s)}"
     return f"{ran}, this one asks for {format_duration(limit)}; a shorter --time can start sooner"

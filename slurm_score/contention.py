@@ -14,7 +14,7 @@ from slurm_score.inventory import SHARD, inventory_of, places_of
 from slurm_score.model import Cluster, Job
 from slurm_score.never import could_fit
 from slurm_score.placement import ready_now, wanted_rows
-from slurm_score.request import Ask, code_asks
+from slurm_score.request import Ask, ask_of, code_asks
 
 
 def accepted_types(ask: Ask | None, cluster: Cluster) -> tuple[str, ...]:
@@ -44,6 +44,10 @@ def usable_units(types: Iterable[str], ask: Ask, cluster: Cluster) -> int:
     return sum(int(usable[there.index(name)]) for name in set(types) if name in there)
 
 
+Demand = Mapping[str, Mapping[int, int]]
+"""By GPU type and by the supply of those who ask: how many GPUs they ask for."""
+
+
 def gpu_pressure(jobs: Sequence[Job], cluster: Cluster) -> dict[str, float]:
     """Return by type how contended it is: GPUs asked for by eligible pending jobs over supply.
 
@@ -51,6 +55,11 @@ def gpu_pressure(jobs: Sequence[Job], cluster: Cluster) -> dict[str, float]:
     task of an array counts. A job for which no GPU is usable competes for none: P_t is infinite where
     all jobs that accept t are like that.
     """
+    return pressure_of(gpu_demand(jobs, cluster))
+
+
+def gpu_demand(jobs: Sequence[Job], cluster: Cluster) -> Demand:
+    """Return what the eligible pending jobs ask for together."""
     waiting = [job for job in jobs if job.eligible(cluster.time_s)]
     codes, asks = code_asks(waiting)
     tasks = [0] * len(asks)
@@ -58,11 +67,32 @@ def gpu_pressure(jobs: Sequence[Job], cluster: Cluster) -> dict[str, float]:
         tasks[code] += job.task_count
     asked: dict[str, Counter[int]] = {}
     for ask, count in zip(asks, tasks, strict=True):
-        types = accepted_types(ask, cluster)
-        supply = usable_units(types, ask, cluster) if ask and types else 0
-        for gpu_type in types:
-            asked.setdefault(gpu_type, Counter())[supply] += ask.units * count if ask else 0
-    return {gpu_type: _pressure(asked[gpu_type]) for gpu_type in sorted(asked)}
+        _add(asked, ask, count, cluster)
+    return asked
+
+
+def demand_with(demand: Demand, job: Job, other: Job, cluster: Cluster) -> Demand:
+    """Return the demand with another eligible job in the place of one that it counts."""
+    asked = {gpu_type: Counter(supplies) for gpu_type, supplies in demand.items()}
+    _add(asked, ask_of(job), -job.task_count, cluster)
+    _add(asked, ask_of(other), other.task_count, cluster)
+    left = {gpu_type: +supplies for gpu_type, supplies in asked.items()}
+    return {gpu_type: supplies for gpu_type, supplies in left.items() if supplies}
+
+
+def pressure_of(demand: Demand) -> dict[str, float]:
+    """Return by type how contended it is under a demand."""
+    return {gpu_type: _pressure(demand[gpu_type]) for gpu_type in sorted(demand)}
+
+
+def _add(asked: dict[str, Counter[int]], ask: Ask | None, count: int, cluster: Cluster) -> None:
+    """Count an ask so many times."""
+    types = accepted_types(ask, cluster)
+    if ask is None or not types:
+        return
+    supply = usable_units(types, ask, cluster)
+    for gpu_type in types:
+        asked.setdefault(gpu_type, Counter())[supply] += ask.units * count
 
 
 def _pressure(asked: Mapping[int, int]) -> float:

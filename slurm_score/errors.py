@@ -27,8 +27,9 @@ Exceptions carry data; only the command line turns them into exit codes and only
 HTTP statuses. One line says where, what is wrong, what was got and what is allowed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,17 @@ class Problem:
 
 
 class SlurmScoreError(Exception):
-    """The root of the tree."""
+    """The root of the tree; each comes out of another process as it was, with its data."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how pickle makes it again: not by its own arguments, which aren't those of Exception."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[SlurmScoreError], args: tuple[Any, ...], data: Mapping[str, Any]) -> SlurmScoreError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(data)
+    return error
 
 
 class ParseError(SlurmScoreError, ValueError):

@@ -8,7 +8,7 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from slurm_score.gpu_types import SHIPPED, GpuTypes
 from slurm_score.gres import NO_GPUS, GpuCount, GpuRequest
 from slurm_score.hints import NO_HINTS, Hints
 from slurm_score.jobid import count_tasks
+from slurm_score.slurm_config import SlurmConfig as SlurmConfig
 
 Floats = NDArray[np.float64]
 
@@ -24,8 +25,20 @@ Demand = tuple[tuple[int, int], ...]
 """What is asked of one GPU type: (SiteFactor, GPUs) of the jobs that wait for it, highest first."""
 
 
-Releases = Mapping[str, tuple[tuple[float, int], ...]]
-"""When running jobs give back what, by GPU type: (time in s, GPUs), earliest first."""
+SLURM_PARTS = ("age", "assoc", "fairshare", "job_size", "partition", "qos", "nice", "tres")
+"""What Slurm's own priority is made of beside SiteFactor; `nice` is taken off, the rest is added."""
+
+
+class Release(NamedTuple):
+    """When running jobs give back how many GPUs; `predicted` if their earlier runs tell, not their limits."""
+
+    end_s: float
+    gpus: int
+    predicted: bool = False
+
+
+Releases = Mapping[str, tuple[Release, ...]]
+"""What running jobs give back, by GPU type, earliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +129,9 @@ class Job:
     nodes together; `max_nodes` is 0 where the job sets none. `features`, `prefer`, `req_nodes` and
     `exc_nodes` are as Slurm prints them, `node_list` are the hosts of a job that runs. `site_factor`
     is what Slurm holds, None where Slurm does not tell (sprio leaves out jobs that can't start yet).
-    `hides_tasks` marks an array in whose row squeue may have merged a task that is held or pinned by
-    itself.
+    `slurm_parts` are Slurm's own parts of its priority, in the order of SLURM_PARTS, empty where it does
+    not tell. `hides_tasks` marks an array in whose row squeue may have merged a task that is held or
+    pinned by itself.
     """
 
     job_id: int
@@ -154,6 +168,7 @@ class Job:
     dependency: str = ""
     hints: Hints = NO_HINTS
     site_factor: int | None = None
+    slurm_parts: tuple[int, ...] = ()
     pinned: bool = False
     hides_tasks: bool = False
     origin: str = ""
@@ -241,7 +256,11 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition: its limits and its size."""
+    """One partition: its limits, its size and its tier: jobs of a higher tier are looked at first.
+
+    `accounts` and `qos` are those that may use it, empty for all; `access` is what else limits who may,
+    in Slurm's words.
+    """
 
     name: str
     default: bool = False
@@ -249,58 +268,10 @@ class Partition:
     default_time_s: float | None = None
     max_time_s: float | None = None
     cpus: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmConfig:
-    """What `scontrol show config` says, as far as it matters here; the first controller is the primary."""
-
-    cluster: str = ""
-    release: str = ""
-    slurm_user: str = ""
-    priority_type: str = ""
-    priority_flags: tuple[str, ...] = ()
-    priority_weights: Mapping[str, int] = field(default_factory=dict)
-    site_factor_plugin: str = ""
-    scheduler_parameters: tuple[str, ...] = ()
-    slurmctld_parameters: tuple[str, ...] = ()
-    select_type_parameters: tuple[str, ...] = ()
-    controllers: tuple[str, ...] = ()
-    job_submit_plugins: tuple[str, ...] = ()
-    plugin_dirs: tuple[str, ...] = ()
-    slurm_conf: str = ""
-    boot_time_s: int | None = None
-
-    @property
-    def submits_to_lua(self) -> bool:
-        """Whether slurmctld shows job_submit.lua each new job."""
-        return "lua" in self.job_submit_plugins
-
-    @property
-    def shards_of_one_gpu(self) -> bool:
-        """Whether a job gets the shards of a node from one of its GPUs only, as it does by default."""
-        return "MULTIPLE_SHARING_GRES_PJ" not in self.select_type_parameters
-
-    @property
-    def rate_limited(self) -> bool:
-        """Whether slurmctld limits the RPCs of every user but root and SlurmUser (23.02 and later)."""
-        return "rl_enable" in self.slurmctld_parameters
-
-    @property
-    def backfill_continues(self) -> bool:
-        """Whether a backfill cycle survives a job update that comes while it yields its locks."""
-        return "bf_continue" in self.scheduler_parameters
-
-    @property
-    def updates_young_jobs(self) -> bool:
-        """Whether an update never waits for a job's accounting record: from 24.11 on (trap 22)."""
-        numbers = self.release.split(".")[:2]
-        return all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) >= (24, 11)
-
-    @property
-    def priority_range(self) -> int:
-        """The most that Slurm's own factors can add up to."""
-        return sum(self.priority_weights.values())
+    priority_tier: int = 1
+    accounts: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
+    access: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,8 @@ from slurm_score.brakes import Brakes
 from slurm_score.burst import Burst
 from slurm_score.contention import gpu_pressure
 from slurm_score.errors import ParseError, SlurmError, SlurmScoreError, SnapshotError, shown
-from slurm_score.model import Job, PastRun, Queue, SlurmConfig
+from slurm_score.figures import NO_FIGURES, waits_of
+from slurm_score.model import SLURM_PARTS, Job, PastRun, Queue, SlurmConfig
 from slurm_score.pace import READS
 from slurm_score.plan import Plan, SiteFactorUpdate, plan_reset, plan_updates
 from slurm_score.policy import Mode, Policy
@@ -24,7 +25,7 @@ from slurm_score.score import score_queue, with_offsets
 from slurm_score.slurm.gateway import Access, Gateway, UpdateFailure
 from slurm_score.snapshot import Snapshot, read_snapshot, write_snapshot
 from slurm_score.suitability import remarks, require_right_to_write, require_suitable
-from slurm_score.supply import releases_of, supply_of
+from slurm_score.supply import holds_gpus, releases_of, supply_of
 from slurm_score.zone import zone_of
 
 MAX_LOGGED = 20
@@ -72,7 +73,7 @@ class _Notes:
         self.outcome: Outcome | None = None
         self.error = ""
         self._start_s = time.time()
-        self._seconds = dict.fromkeys(("read", "score", "plan", "write"), 0.0)
+        self.seconds = dict.fromkeys(("read", "score", "plan", "write"), 0.0)
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -81,7 +82,7 @@ class _Notes:
         try:
             yield
         finally:
-            self._seconds[part] = time.perf_counter() - began_s
+            self.seconds[part] = time.perf_counter() - began_s
 
     def record(self) -> CycleRecord:
         """Return what was noted."""
@@ -91,7 +92,7 @@ class _Notes:
             outcome=self.outcome,
             rpcs=READS + len(self.outcome.sent) if self.outcome else 0,
             error=self.error,
-            **{f"{part}_s": seconds for part, seconds in self._seconds.items()},
+            **{f"{part}_s": seconds for part, seconds in self.seconds.items()},
         )
 
 
@@ -115,6 +116,7 @@ class Reprioritizer:
         self._gateway = gateway
         self._audit = audit
         self._profiles = NO_PROFILES
+        self._figures = NO_FIGURES
         self._brakes = brakes or Brakes()
         gateway.patience.left_s = self._brakes.left_s
         self._scrontab: frozenset[int] = frozenset()
@@ -167,7 +169,16 @@ class Reprioritizer:
         finally:
             stopped = halted or burst.halted
             notes.outcome = Outcome(queue, scores, plan, burst.sent, burst.failures, stopped, scrontab)
-            write_snapshot(self._path, _applied(snapshot, burst))
+            due = len(plan.updates) + plan.left_over - len(burst.sent)
+            self._figures = self._figures.after(
+                waits_of(queue, scores, policy),
+                notes.seconds,
+                left_over=due if policy.mode is Mode.ENFORCE else 0,
+                sent=len(burst.sent),
+                failed=len(burst.failures),
+                judged=self._run_times.judge.sums,
+            )
+            write_snapshot(self._path, _applied(replace(snapshot, figures=self._figures), burst))
         if not writes:
             self._log_plan(plan)
         return CycleReport(
@@ -218,7 +229,9 @@ class Reprioritizer:
             policy=policy,
             cluster=cluster,
             pressure=gpu_pressure(jobs, cluster),
-            releases=releases_of(jobs, cluster),
+            releases=releases_of(
+                jobs, cluster, self._run_times.running(list(filter(holds_gpus, jobs)), cluster)
+            ),
             run_times=self._run_times.usual if told else {},
             estimator=self._run_times.estimator,
             predicted=self._run_times.predicted([job for job in jobs if job.pending], cluster),
@@ -252,6 +265,7 @@ class Reprioritizer:
         except SnapshotError:
             return  # a first start, or a new release: accounting is asked again
         self._profiles = last.profiles
+        self._figures, self._run_times.judge.sums = last.figures, last.figures.judged
         whole = (job for job in last.jobs if job.restarts and len(job.past_runs) >= job.restarts)
         self._past = {job.job_id: (job.restarts, job.past_runs) for job in whole}
 
@@ -325,10 +339,20 @@ def _log_failures(failures: Sequence[UpdateFailure]) -> None:
 
 
 def _applied(snapshot: Snapshot, burst: Burst) -> Snapshot:
-    """Return the snapshot with the SiteFactors that Slurm now holds."""
+    """Return the snapshot with the SiteFactors that Slurm now holds, and the priorities that follow."""
     failed = {failure.update.job_id for failure in burst.failures}
     held = {update.job_id: update.value for update in burst.sent if update.job_id not in failed}
-    jobs = tuple(
-        replace(job, site_factor=held[job.job_id]) if job.job_id in held else job for job in snapshot.jobs
-    )
+    jobs = tuple(_with_site(job, held[job.job_id]) if job.job_id in held else job for job in snapshot.jobs)
     return replace(snapshot, jobs=jobs)
+
+
+def _with_site(job: Job, site: int) -> Job:
+    """Return a job as Slurm holds it after an update: 1 is the least priority that isn't held.
+
+    Where it was 1 before, only the parts tell what it had added up to.
+    """
+    own = job.priority - (job.site_factor or 0)
+    if job.priority == 1:
+        parts = dict(zip(SLURM_PARTS, job.slurm_parts, strict=False))
+        own = sum(parts.values()) - 2 * parts.get("nice", 0)
+    return replace(job, site_factor=site, priority=max(1, site + own))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from slurm_score.errors import HistoryError, SlurmError
 from slurm_score.factors.remaining import claimed_s, limits_s
+from slurm_score.figures import Judge
 from slurm_score.model import Cluster, EndedRun, Job, Predicted, RunTimes
 from slurm_score.predict.estimator import Estimator
 from slurm_score.predict.interface import in_order
@@ -23,6 +24,8 @@ USUAL_SHARE = 0.9
 EVERY_S = 10.0 * MINUTE_S
 FIRST_S = float(DAY_S)
 """How far back the first question goes, and the most that one question asks for."""
+LATE_S = 10.0 * MINUTE_S
+"""What is asked for again each time: a run's record can reach slurmdbd after we asked for its end."""
 LEARNED_S = 180.0 * DAY_S
 """Users who ran nothing for so long are met as new ones."""
 SACCT = "sacct"
@@ -43,12 +46,14 @@ class RunTimeKeeper:
     def __init__(self, gateway: Gateway, history: Path | None = None) -> None:
         self._gateway, self._history = gateway, history
         self._said: set[str] = set()
+        self.judge = Judge()
         self._restart(QUANTILE)
 
     def _restart(self, quantile: float) -> None:
         self.estimator = Estimator(quantile)
         self.usual: dict[str, RunTimes] = {}
         self._asked_s: float | None = None
+        self._seen: set[tuple[int, int, int]] = set()
         self._late = self._loaded = False
         self._runs: dict[str, deque[float]] = {}
         self._cut: dict[int, float] = {}
@@ -60,18 +65,21 @@ class RunTimeKeeper:
             self._restart(quantile)
         if not self._loaded:
             self._load(now_s)
-        since = now_s - FIRST_S if self._asked_s is None else self._asked_s
         if self._asked_s is not None and now_s - self._asked_s < EVERY_S and not self._late:
             return
-        until = min(now_s, since + FIRST_S)
+        asked = now_s - FIRST_S if self._asked_s is None else self._asked_s
+        until = min(now_s, asked + FIRST_S)
+        since = asked if self._asked_s is None else asked - LATE_S
         try:
             runs = self._gateway.read_ended_runs(int(since), int(until))
         except SlurmError as error:
             self._say_once(f"nothing new is learned of run times: {error}")
             return
         self._asked_s, self._late = until, until < now_s
-        runs = tuple(self._with_claim(run) for run in runs)
+        runs = tuple(self._with_claim(run) for run in runs if _key(run) not in self._seen)
+        self.judge.judge(runs)
         self._learn(runs)
+        self._forget_seen(until)
         self._write(runs, int(until))
 
     def predicted(self, jobs: Sequence[Job], cluster: Cluster) -> dict[int, Predicted]:
@@ -83,6 +91,12 @@ class RunTimeKeeper:
             claim_s, said = claimed_s(job.hints, limit_s)
             if said:
                 self._claims[job.job_id] = min(claim_s, self._claims.get(job.job_id, math.inf))
+        found = self.estimator.predict_jobs(jobs, cluster, self._cut)
+        self.judge.tell(found)
+        return found
+
+    def running(self, jobs: Sequence[Job], cluster: Cluster) -> dict[int, Predicted]:
+        """Return by job id how long jobs run in all that run now."""
         return self.estimator.predict_jobs(jobs, cluster, self._cut)
 
     def _with_claim(self, run: EndedRun) -> EndedRun:
@@ -92,6 +106,7 @@ class RunTimeKeeper:
 
     def _learn(self, runs: Iterable[EndedRun]) -> None:
         ordered = in_order(runs)
+        self._seen.update(map(_key, ordered))
         self.estimator.observe(ordered)
         for run in ordered:
             if run.state in CUT_SHORT:
@@ -102,6 +117,9 @@ class RunTimeKeeper:
                 kept = self._runs.setdefault(run.user, deque(maxlen=KEPT_USUAL))
                 kept.append(run.elapsed_s)
                 self.usual[run.user] = usual(kept)
+
+    def _forget_seen(self, until_s: float) -> None:
+        self._seen = {key for key in self._seen if key[2] > until_s - LATE_S}
 
     def _load(self, now_s: float) -> None:
         self._loaded = True
@@ -115,6 +133,7 @@ class RunTimeKeeper:
                 known = [until for s in (SACCT, IMPORT) if (until := store.imported_until(s)) is not None]
                 self._asked_s = max(known, default=None)
                 self._late = bool(known)
+                self._forget_seen(self._asked_s or 0.0)
         except HistoryError as error:
             self._say_once(f"the history is not used: {error}")
 
@@ -134,6 +153,11 @@ class RunTimeKeeper:
         if sentence not in self._said:
             log.warning("%s", sentence)
         self._said.add(sentence)
+
+
+def _key(run: EndedRun) -> tuple[int, int, int]:
+    """What no two runs share: a requeued job has another submit time."""
+    return run.job_id, run.submit_s, run.end_s
 
 
 def _require_names(store: HistoryStore, path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from slurm_score.errors import PolicyError, SnapshotError
+from slurm_score.figures import NO_FIGURES, Figures
 from slurm_score.model import (
     NO_OFFSETS,
     Cluster,
@@ -26,6 +27,7 @@ from slurm_score.model import (
     Offsets,
     Predicted,
     Queue,
+    Release,
     Releases,
     RunTimes,
 )
@@ -49,7 +51,7 @@ class Snapshot:
     `supply` and `releases` are what there is of each GPU type and when more comes free (supply.py),
     `run_times` tells by user how long jobs run, `estimator` predicts new ones, `offsets` are those of
     its plan, `profiles` what is remembered of the load, `predicted` tells by job id how long its pending
-    jobs will run. The policy has the weights that were in force.
+    jobs will run, `figures` are for those who watch. The policy has the weights that were in force.
     """
 
     policy: Policy
@@ -64,6 +66,7 @@ class Snapshot:
     profiles: ProfileState = NO_PROFILES
     jobs: tuple[Job, ...] = ()
     predicted: Mapping[int, Predicted] = field(default_factory=dict)
+    figures: Figures = NO_FIGURES
 
     def queue(
         self,
@@ -108,10 +111,11 @@ class _Header:
     pressure: dict[str, float]
     demand: dict[str, Demand]
     supply: tuple[TypeSupply, ...]
-    releases: dict[str, tuple[tuple[float, int], ...]]
+    releases: dict[str, tuple[Release, ...]]
     run_times: dict[str, RunTimes]
     offsets: Offsets
     profiles: ProfileState
+    figures: Figures = NO_FIGURES
 
 
 _CONFIG = ConfigDict(ser_json_inf_nan="constants")
@@ -141,6 +145,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         dict(snapshot.run_times),
         snapshot.offsets,
         snapshot.profiles,
+        snapshot.figures,
     )
     lines = [
         _HEADER.dump_json((header,)),
@@ -201,6 +206,7 @@ def read_snapshot(path: Path, *, with_jobs: bool = True) -> Snapshot:
         estimator=restore_estimator(learned),
         offsets=header.offsets,
         profiles=header.profiles,
+        figures=header.figures,
         jobs=tuple(job for job, _ in told),
         predicted={job.job_id: one for job, one in told if one is not None},
     )

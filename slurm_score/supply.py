@@ -1,5 +1,7 @@
 """What there is of each GPU type, in what blocks, who wants it, and when more of it comes free. Pure."""
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,8 +10,9 @@ import numpy as np
 from slurm_score.columns import columns_of
 from slurm_score.contention import accepted_types
 from slurm_score.inventory import Bools, Inventory, hosts_named, inventory_of
-from slurm_score.model import Cluster, Job, Queue, Releases
+from slurm_score.model import Cluster, Job, Predicted, Queue, Release, Releases
 from slurm_score.request import Ask
+from slurm_score.units import format_duration
 
 HOLDS_GPUS = frozenset(
     {"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING"}
@@ -102,22 +105,42 @@ def _units(ask: Ask | None, tasks: float) -> int:
     return 0 if ask is None else int(ask.units * tasks)
 
 
-def releases_of(jobs: Sequence[Job], cluster: Cluster) -> Releases:
-    """Return when running jobs give back what, by type, earliest first: (time by their limit in s, GPUs).
+def holds_gpus(job: Job) -> bool:
+    """Return whether a job has GPUs or MIG slices that it will give back."""
+    return job.state in HOLDS_GPUS and bool(job.gpus.total or job.slices.total)
 
-    A job without a limit gives nothing back that can be told. Of a job that names no type, the GPUs
-    count as those of its nodes, if these have one type.
+
+def releases_of(jobs: Sequence[Job], cluster: Cluster, predicted: Mapping[int, Predicted]) -> Releases:
+    """Return when running jobs give back what, by type, earliest first.
+
+    A job's end is the predicted one (run times by job id) where there is one that is still to come, never
+    later than its limit; else its limit. A job without either gives nothing back that can be told. Of a
+    job that names no type, the GPUs count as those of its nodes, if these have one type.
     """
-    found: dict[str, dict[float, int]] = {}
+    found: dict[str, Counter[tuple[float, bool]]] = {}
     of_node = _types_by_node(cluster)
-    for job in jobs:
-        end_s = job.end_s
-        if job.state not in HOLDS_GPUS or end_s is None:
-            continue
-        for gpu_type, count in _held_by(job, of_node):
-            times = found.setdefault(gpu_type, {})
-            times[end_s] = times.get(end_s, 0) + count
-    return {name: tuple(sorted(found[name].items()))[:MAX_RELEASES] for name in sorted(found)}
+    for job in filter(holds_gpus, jobs):
+        end_s, is_predicted = _end(job, predicted.get(job.job_id), cluster.time_s)
+        if end_s is not None:
+            for gpu_type, count in _held_by(job, of_node):
+                found.setdefault(gpu_type, Counter())[end_s, is_predicted] += count
+    return {name: _in_order(found[name])[:MAX_RELEASES] for name in sorted(found)}
+
+
+def _end(job: Job, predicted: Predicted | None, now_s: float) -> tuple[float | None, bool]:
+    """A job's end in s, and whether it is predicted: one that has run for longer than that may go on.
+
+    A suspended job's clock stands still, so its prediction tells nothing.
+    """
+    if predicted is not None and job.start_s is not None and job.state == "RUNNING":
+        end_s = job.start_s + predicted.seconds
+        if now_s < end_s < (math.inf if job.end_s is None else job.end_s):
+            return end_s, True
+    return job.end_s, False
+
+
+def _in_order(counted: Mapping[tuple[float, bool], int]) -> tuple[Release, ...]:
+    return tuple(sorted(Release(end_s, count, told) for (end_s, told), count in counted.items()))
 
 
 def _types_by_node(cluster: Cluster) -> dict[str, frozenset[str]]:
@@ -138,18 +161,25 @@ def _held_by(job: Job, of_node: Mapping[str, frozenset[str]]) -> Iterable[tuple[
             yield next(iter(types)), job.gpus.total
 
 
-def free_by(ask: Ask, types: Sequence[str], queue: Queue) -> float | None:
-    """Return by when so many GPUs of these types are free as a request asks for, None if that can't be told.
+def comes_free(ask: Ask, types: Sequence[str], cluster: Cluster, releases: Releases) -> Release | None:
+    """Return what brings the last of the GPUs of these types that a request asks for and that aren't free.
 
-    As far as time limits tell, if nobody else takes them, wherever they stand: a lower bound.
+    None where enough are free, or where that can't be told. As far as is known of the running jobs, if
+    nobody else takes them, wherever they stand: a lower bound. `predicted` holds if any of them is.
     """
-    nodes = inventory_of(queue.cluster)
+    nodes = inventory_of(cluster)
     rows = [row for row, name in enumerate(nodes.types) if name in types]
-    missing = ask.units - int(nodes.free[rows][:, nodes.usable].sum())
+    missing, told = ask.units - int(nodes.free[rows][:, nodes.usable].sum()), False
     if missing <= 0:
-        return queue.now_s
-    for end_s, count in sorted(pair for name in types for pair in queue.releases.get(name, ())):
-        missing -= count
+        return None
+    for end_s, count, is_predicted in sorted(one for name in types for one in releases.get(name, ())):
+        missing, told = missing - count, told or is_predicted
         if missing <= 0:
-            return max(end_s, queue.now_s)
+            return Release(max(end_s, cluster.time_s), count, told)
     return None
+
+
+def comes_free_in_words(release: Release, now_s: float) -> str:
+    """Return when enough comes free, and by what that is told."""
+    known = "what is known of the running jobs" if release.predicted else "the running jobs' limits"
+    return f"within {format_duration(max(0.0, release.end_s - now_s))} by {known}"

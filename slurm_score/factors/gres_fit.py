@@ -14,8 +14,7 @@ from slurm_score.model import Floats, Queue
 from slurm_score.never import could_fit, why_never
 from slurm_score.placement import fit_now
 from slurm_score.request import Ask, ask_of
-from slurm_score.supply import free_by
-from slurm_score.units import format_duration
+from slurm_score.supply import comes_free, comes_free_in_words
 
 Share = Annotated[float, Field(ge=0, le=1000, strict=True)]
 
@@ -140,11 +139,9 @@ def _fits_now(ask: Ask, queue: Queue) -> str:
 
 
 def _later(ask: Ask, queue: Queue) -> str:
-    """When enough comes free, by the time limits of the jobs that run."""
-    by_s = free_by(ask, accepted_types(ask, queue.cluster), queue)
-    if by_s is None or by_s <= queue.now_s:
-        return ""
-    return f", enough comes free within {format_duration(by_s - queue.now_s)} by the running jobs' limits"
+    """When enough comes free, and by what that is told."""
+    last = comes_free(ask, accepted_types(ask, queue.cluster), queue.cluster, queue.releases)
+    return "" if last is None else f", enough comes free {comes_free_in_words(last, queue.now_s)}"
 
 
 FACTOR = Factor(

@@ -50,20 +50,29 @@ class Estimator:
         }
 
     def _finish(self, job: Job, asked: Asked, found: Predicted, ran_s: Mapping[int, float]) -> Predicted:
-        if job.hints is NO_HINTS:
+        """Put hints in: `est=` is all of the run, `left=` and `progress=` tell of what is left of it."""
+        hints = job.hints
+        if hints is NO_HINTS:
             return found
-        if job.hints.ckpt and job.restarts and job.job_id in ran_s:
-            done_s = ran_s[job.job_id]
-            words = f"{found.source}, less {format_duration(done_s)} run before its requeue"
-            found = Predicted(max(0.0, found.seconds - done_s), words)
+        done_s = ran_s.get(job.job_id, 0.0) if hints.ckpt and job.restarts else 0.0
         if asked.claim_s is None:
-            return found
-        return self._claims.calibrate(job.user, asked.claim_s, asked.limit_s, found)
+            return _rest(found, done_s)
+        if hints.left_s is None and not hints.progress:
+            return _rest(self._claims.calibrate(job.user, asked.claim_s, asked.limit_s, found), done_s)
+        return self._claims.calibrate(job.user, asked.claim_s, asked.limit_s, _rest(found, done_s))
 
     def stored(self) -> list[dict[str, Any]]:
         """Return all it knows as plain values, one dict for each line of the snapshot."""
         site, *users = self._runs.stored()
         return [site | {"claims": self._claims.stored()}, *users]
+
+
+def _rest(whole: Predicted, done_s: float) -> Predicted:
+    """What is left to run of a job of which a checkpoint saved so much."""
+    if not done_s:
+        return whole
+    words = f"{whole.source}, less {format_duration(done_s)} run before its requeue"
+    return Predicted(max(0.0, whole.seconds - done_s), words)
 
 
 def restore_estimator(stored: Sequence[Mapping[str, Any]]) -> Estimator:

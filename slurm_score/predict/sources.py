@@ -12,7 +12,7 @@ from slurm_score.errors import HistoryError, shown
 from slurm_score.factors.remaining import claimed_s
 from slurm_score.hints import parse_hints
 from slurm_score.model import EndedRun
-from slurm_score.predict.kinds import COUNTED, CUT_SHORT, kind_of_name
+from slurm_score.predict.kinds import COUNTED, CUT_SHORT, STARTED, kind_of_name
 from slurm_score.units import MINUTE_S, parse_timestamp
 
 SACCT_FIELDS = (
@@ -20,6 +20,9 @@ SACCT_FIELDS = (
     "ElapsedRaw", "State", "Restarts", "Comment", "JobName",
 )  # fmt: skip
 """What of sacct tells of a run; users' own words stand last, where a separator in them harms nothing."""
+
+LATE_SACCT_FIELDS = frozenset({"Restarts"})
+"""Fields that old releases don't know, and then print nothing at all: 22.05 (observed)."""
 
 SACCT_STATES = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,RV,TO"
 """The states of COUNTED and CUT_SHORT in sacct's short words."""
@@ -80,12 +83,9 @@ def sacct_run(line: str, separator: str, names: tuple[str, ...] = SACCT_FIELDS) 
         return None
     get = dict(zip(names, line.split(separator, len(names) - 1), strict=True))
     state = get["State"].partition(" ")[0]
-    end_s, submit_s, elapsed_s = (
-        parse_timestamp(get["End"]),
-        parse_timestamp(get["Submit"]),
-        get["ElapsedRaw"],
-    )
-    if state not in COUNTED | CUT_SHORT or end_s is None or not float(elapsed_s or 0):
+    end_s, submit_s = parse_timestamp(get["End"]), parse_timestamp(get["Submit"])
+    elapsed_s = float(get["ElapsedRaw"] or 0)
+    if state not in COUNTED | CUT_SHORT or end_s is None or not (elapsed_s or state in STARTED):
         return None
     limit_s, tres = _limit_s(get.get("TimelimitRaw", "")), get.get("ReqTRES", "")
     gpus, gpu_types = _gpus(tres)
@@ -103,7 +103,7 @@ def sacct_run(line: str, separator: str, names: tuple[str, ...] = SACCT_FIELDS) 
         claim_s=_claim_s(get, limit_s),
         submit_s=submit_s or 0,
         end_s=end_s,
-        elapsed_s=float(elapsed_s),
+        elapsed_s=elapsed_s,
         job_id=int(get["JobIDRaw"]),
         state=state,
         restarts=int(get.get("Restarts") or 0),

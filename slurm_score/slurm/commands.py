@@ -2,11 +2,11 @@
 
 import logging
 import os
-import pwd
 import secrets
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TypeVar
 
 from slurm_score.errors import (
@@ -36,6 +36,7 @@ from slurm_score.slurm.gateway import (
 from slurm_score.slurm.job_details import Details, parse_details, wanting_details
 from slurm_score.slurm.reading import Reading
 from slurm_score.slurm.updates import failed_updates, update_lines
+from slurm_score.users import user_name
 
 __all__ = ["UNIT_SEPARATOR", "Answer", "CommandGateway", "Runner", "run_command"]
 
@@ -141,6 +142,9 @@ class CommandGateway:
         """Return slurmctld's configuration, and its clock: jobs' times are by that, whatever ours says."""
         argv = ("scontrol", "show", "config")
         config, time_s = self._parsed(argv, lambda text: (parse_config.parse_config(text), parse_time(text)))
+        if config.jobs_are_private:
+            users = ("scontrol", "show", "assoc_mgr", "flags=users")
+            config = replace(config, operators=self._parsed(users, parse_config.parse_operators))
         return config, self._clock() if time_s is None else time_s
 
     def read_cluster(self) -> Cluster:
@@ -182,6 +186,11 @@ class CommandGateway:
         """Return what sprio shows of the jobs that can start."""
         return self._reading(("sprio", "-h", "-o", priorities.SPRIO_FORMAT), priorities.parse_sprio)
 
+    def read_expected_start(self, job_id: int) -> int | None:
+        """Return when slurmctld expects a waiting job to start, in s; None if it can't tell."""
+        argv = ("squeue", "-h", "--start", "-j", str(job_id), "-o", "%S")
+        return self._parsed(argv, parse.parse_first_start)
+
     def read_past_runs(self, job_ids: Sequence[int]) -> Mapping[int, tuple[PastRun, ...]]:
         """Return the earlier runs of requeued jobs, oldest first, from slurmdbd.
 
@@ -205,15 +214,24 @@ class CommandGateway:
         """
         separator = secrets.token_hex(8)
         window = ("-S", f"uts{since_s}", "-E", f"uts{until_s}", "-s", SACCT_STATES)
-        fields = (f"--delimiter={separator}", "-o", ",".join(SACCT_FIELDS))
-        argv = ("sacct", "-a", "-D", "-X", "-n", "-P", *window, *fields)
-        return self._parsed(
-            argv, lambda text: parse_accounting.parse_ended_runs(text, separator, since_s, until_s)
-        )
+        fields = tuple(name for name in SACCT_FIELDS if name not in self._lacks)
+        form = (f"--delimiter={separator}", "-o", ",".join(fields))
+        argv = ("sacct", "-a", "-D", "-X", "-n", "-P", *window, *form)
+        try:
+            return self._parsed(
+                argv,
+                lambda text: parse_accounting.parse_ended_runs(text, separator, since_s, until_s, fields),
+            )
+        except CommandFailedError as error:
+            late = parse_accounting.rejected_fields(error.stderr) - self._lacks
+            if not late:
+                raise
+            self._lacks |= late
+            return self.read_ended_runs(since_s, until_s)
 
     def read_identity(self) -> Identity:
         """Return who we are and our AdminLevel, from slurmctld's memory: slurmdbd isn't asked."""
-        user = _user_name(os.geteuid())
+        user = user_name(os.geteuid())
         argv = ("scontrol", "show", "assoc_mgr", "flags=users", f"users={user}")
         return Identity(user, self._parsed(argv, lambda text: parse_config.parse_admin_level(text, user)))
 
@@ -324,14 +342,6 @@ class CommandGateway:
         if timeout_s <= 0:
             raise CommandTimedOutError(f"{words(argv)}: not run: the cycle's time is over", argv=argv)
         return self._run(argv, stdin, timeout_s)
-
-
-def _user_name(uid: int) -> str:
-    """Return a user's name, or the number where the system knows none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _decode(data: bytes) -> str:

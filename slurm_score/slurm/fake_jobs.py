@@ -171,6 +171,7 @@ class Record:
             site_factor=(0 if self.pinned else self.site_factor) if listed else None,
             pinned=self.pinned and listed,
             origin=self.submission.origin,
+            name=self.submission.name,
         )
 
     def run(self) -> JobRun:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Set
+from itertools import zip_longest
 
 from slurm_score.gres import GresRequest, gres_request, least_cpus
 from slurm_score.hints import parse_hints
@@ -46,8 +47,11 @@ JOB_FIELDS = (
     "RestartCnt",
     "Dependency",
     "Origin",
+    "Name",
     "Comment",
 )
+USER_TEXTS = ("Name", "Comment")
+"""The last two fields: users' own words, with any character in them."""
 LATE_FIELDS = frozenset({"Prefer", "ExcNodes"})
 """Fields that old releases don't know: Prefer came with 22.05, ExcNodes after it (observed)."""
 ACTIVE_STATES = (
@@ -73,18 +77,19 @@ Source: slurm src/squeue/print.c, _filter_job; squeue(1), JOB STATE CODES.
 """
 _NO_MEMORY = NOT_SET | {"0", "0M"}
 _REJECTED = re.compile(r"Invalid job format specification: (\S+)")
+_LINE_END = "\n"  # of the record before
 _NO_ORIGIN = "NA"  # squeue outside a federation
 _FAILED_JOB = re.compile(r"(?P<what>.+) for job (?P<id>\d[\d_,\[\]+-]*)")
 _FAILED_TASKS = re.compile(r"(?P<id>\d+_[\d,\[\]-]+): (?P<what>.+)")
 
 
 def squeue_format(separator: str, end: str, lacks: Set[str] = frozenset()) -> str:
-    """Return the -O argument that prints JOB_FIELDS with `separator` between and `end` behind.
+    """Return the -O argument that prints JOB_FIELDS, `separator` behind each and `end` behind USER_TEXTS.
 
     `lacks` are those of LATE_FIELDS that this squeue doesn't know.
     """
-    *fields, last = _fields(lacks)
-    return ",".join(f"{name}:{separator}" for name in fields) + f",{last}:{end}"
+    ends = ((name, end if name in USER_TEXTS else separator) for name in _fields(lacks))
+    return ",".join(f"{name}:{behind}" for name, behind in ends)
 
 
 def rejected_fields(stderr: str) -> Set[str]:
@@ -95,20 +100,22 @@ def rejected_fields(stderr: str) -> Set[str]:
 def parse_squeue(text: str, separator: str, end: str, lacks: Set[str] = frozenset()) -> Reading[Job]:
     """Return the jobs that `squeue -h -O` printed with `squeue_format`.
 
-    The comment is the last field and `end` must be unguessable: then no comment, whatever it holds,
+    USER_TEXTS stand last and `end` must be unguessable: then no name and no comment, whatever it holds,
     can break its record or forge another.
     """
-    fields = _fields(lacks)
-    records = (record.removeprefix("\n") for record in text.split(end))
-    return Reading[Job]().read_each((r for r in records if r.strip()), lambda r: _job(r, separator, fields))
+    fields, pieces = _fields(lacks), text.split(end)
+    pairs = zip_longest(pieces[::2], pieces[1::2], fillvalue="")
+    records = (f"{known.removeprefix(_LINE_END)}{end}{comment}" for known, comment in pairs if known.strip())
+    return Reading[Job]().read_each(records, lambda r: _job(r, separator, end, fields))
 
 
 def _fields(lacks: Set[str]) -> tuple[str, ...]:
     return tuple(name for name in JOB_FIELDS if name not in lacks)
 
 
-def _job(record: str, separator: str, fields: tuple[str, ...]) -> Job:
-    values = record.split(separator, len(fields) - 1)
+def _job(record: str, separator: str, end: str, fields: tuple[str, ...]) -> Job:
+    known, comment = record.split(end)
+    values = (*known.split(separator, len(fields) - len(USER_TEXTS)), comment)
     get = (dict.fromkeys(LATE_FIELDS, "") | dict(zip(fields, values, strict=True))).__getitem__
     label = parse_job_id(get("JobArrayID"))
     nodes, asked = _nodes(get), _gres(get)
@@ -147,6 +154,7 @@ def _job(record: str, separator: str, fields: tuple[str, ...]) -> Job:
         dependency="" if get("Dependency") in NOT_SET else get("Dependency"),
         hints=parse_hints(get("Comment")),
         origin="" if get("Origin") == _NO_ORIGIN else text_of(get("Origin")),
+        name=get("Name"),
     )
 
 
@@ -186,6 +194,16 @@ def mem_asked_mib(tres: str, least: str, nodes: int) -> int:
     mem_mib, counted = parse_mem_mib(values.get("mem", "0")), whole(values.get("node", ""), nodes)
     each_mib = parse_mem_mib(least) if least not in NOT_SET else 0
     return each_mib * nodes if each_mib * counted == mem_mib else mem_mib
+
+
+def parse_first_start(text: str) -> int | None:
+    """Return the first of the times that `squeue --start -o %S` printed for a job or its array tasks.
+
+    Raises:
+        ParseError: a time can't be read.
+    """
+    times = (parse_timestamp(line) for line in lines(text))
+    return min((time_s for time_s in times if time_s is not None), default=None)
 
 
 def parse_update_failures(text: str) -> Iterator[tuple[str, str]]:

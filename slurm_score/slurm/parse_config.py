@@ -15,6 +15,9 @@ PRIORITY_WEIGHTS = {
     "qos": "PriorityWeightQOS",
 }
 
+ADMIN_LEVELS = frozenset({"Operator", "Administrator"})
+"""AdminLevels that make an operator. Source: slurm src/slurmctld/slurmctld.h, validate_operator."""
+
 
 def parse_qos(text: str) -> dict[str, int]:
     """Return QOS priorities by name from `scontrol show assoc_mgr flags=qos`."""
@@ -32,6 +35,12 @@ def parse_admin_level(text: str, user: str) -> str:
     """Return the AdminLevel of a user from `scontrol show assoc_mgr flags=users`, None where unknown."""
     match = re.search(rf"^\s*UserName={re.escape(user)}\(\d+\).*?AdminLevel=(\w+)", text, re.MULTILINE)
     return match[1] if match else "None"
+
+
+def parse_operators(text: str) -> tuple[str, ...]:
+    """Return the users above AdminLevel None from `scontrol show assoc_mgr flags=users`."""
+    found = re.findall(r"^\s*UserName=(.+?)\(\d+\).*?AdminLevel=(\w+)", text, re.MULTILINE)
+    return tuple(sorted(user for user, level in found if level in ADMIN_LEVELS))
 
 
 def parse_config(text: str) -> SlurmConfig:
@@ -63,6 +72,7 @@ def parse_config(text: str) -> SlurmConfig:
         plugin_dirs=tuple(filter(None, text_of(values.get("PluginDir", "")).split(":"))),
         slurm_conf=text_of(values.get("SLURM_CONF", "")),
         boot_time_s=int(boot) if (boot := values.get("BOOT_TIME", "")).isdecimal() else None,
+        private_data=names(text_of(values.get("PrivateData", "")).lower()),
     )
 
 

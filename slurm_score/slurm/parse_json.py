@@ -182,6 +182,7 @@ def _job(record: _Record, state: str) -> Job:
         dependency=record.text("dependency"),
         hints=parse_hints(_comment(record)),
         origin=record.text("federation_origin"),
+        name=record.text("name"),
     )
 
 

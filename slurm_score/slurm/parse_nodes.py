@@ -8,10 +8,12 @@ from slurm_score.hosts import parse_hosts
 from slurm_score.model import Node, Partition, Reservation
 from slurm_score.node_gres import node_gres
 from slurm_score.nodestate import parse_node_state
-from slurm_score.slurm.reading import Reading, lines, names, one_line, whole
+from slurm_score.slurm.reading import NOT_SET, Reading, lines, names, one_line, whole
 from slurm_score.units import parse_time_limit
 
 _NONE = "No reservations in the system"
+_ACCESS = {"AllowGroups": "ALL", "DenyAccounts": "", "DenyQos": "", "RootOnly": "NO", "ReqResv": "NO"}
+"""What limits who may use a partition, beside accounts and QOS, each with what limits nobody."""
 _LEAF = re.compile(
     r"^(?:SwitchName=(?P<switch>\S+) Level=0 |BlockName=(?P<block>\S+) )(?:.* )?Nodes=(?P<nodes>\S+)",
     re.MULTILINE,
@@ -55,7 +57,19 @@ def _partition(line: str) -> Partition:
         default_time_s=parse_time_limit(values.get("DefaultTime", "")),
         max_time_s=parse_time_limit(values.get("MaxTime", "")),
         cpus=whole(values.get("TotalCPUs", ""), 0),
+        priority_tier=whole(values.get("PriorityTier", ""), 1),
+        accounts=_allowed(values.get("AllowAccounts", "")),
+        qos=_allowed(values.get("AllowQos", "")),
+        access=" ".join(f"{k}={values[k]}" for k, usual in _ACCESS.items() if _limits(values, k, usual)),
     )
+
+
+def _allowed(text: str) -> tuple[str, ...]:
+    return () if text == "ALL" else names(text)
+
+
+def _limits(values: Mapping[str, str], key: str, usual: str) -> bool:
+    return values.get(key, usual) not in NOT_SET | {usual}
 
 
 def parse_switches(text: str) -> dict[str, str]:

@@ -13,11 +13,15 @@ _HELD = re.compile(r"held|BadConstraints", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class PriorityRow:
-    """What sprio knows of a job: the SiteFactor that Slurm holds, and whether an admin pinned it."""
+    """What sprio knows of a job: the SiteFactor that Slurm holds, and whether an admin pinned it.
+
+    `parts` are in the order of SLURM_PARTS, empty where sprio printed no numbers that can be.
+    """
 
     job_id: int
     site_factor: int
     pinned: bool
+    parts: tuple[int, ...] = ()
 
 
 def parse_sprio(text: str) -> Reading[PriorityRow]:
@@ -35,10 +39,11 @@ def parse_sprio(text: str) -> Reading[PriorityRow]:
 def _priority_row(line: str) -> PriorityRow:
     *numbers, tres = line.split("|")
     job_id, priority, site, *parts = (int(value) for value in numbers)
-    parts += [int(float(value)) for value in re.findall(r"=(\d+(?:\.\d+)?)", tres)]
-    lost = min(site, *parts) < -(2**31) + 3
-    pinned = lost or (priority > len(parts) and site == 0 and not any(parts))
-    return PriorityRow(job_id, 0 if lost else site, pinned)
+    of_tres = [int(float(value)) for value in re.findall(r"=(\d+(?:\.\d+)?)", tres)]
+    every = [*parts, *of_tres]
+    lost = min(site, *every) < -(2**31) + 3
+    pinned = lost or (priority > len(every) and site == 0 and not any(every))
+    return PriorityRow(job_id, 0 if lost else site, pinned, () if lost else (*parts, sum(of_tres)))
 
 
 def join_priorities(jobs: list[Job], rows: list[PriorityRow]) -> tuple[Job, ...]:
@@ -62,4 +67,6 @@ def _joined(job: Job, row: PriorityRow | None, hidden_pin: bool) -> Job:
     hides = job.pending and bool(job.tasks) and (hidden_pin or _HELD.search(job.reason) is not None)
     if row is None:
         return replace(job, hides_tasks=True) if hides else job
-    return replace(job, site_factor=row.site_factor, pinned=row.pinned, hides_tasks=hides)
+    return replace(
+        job, site_factor=row.site_factor, slurm_parts=row.parts, pinned=row.pinned, hides_tasks=hides
+    )

@@ -61,6 +61,8 @@ RELEASE = "25.11"
 
 _UNREADABLE = (AttributeError, TypeError, ValueError)
 """What attributes of pyslurm raise, or our grammars, on a record that they don't understand."""
+_NOT_TOLD = "not told"
+"""Of who may use a partition."""
 
 
 def available(release: str) -> str:
@@ -267,6 +269,7 @@ def _job(job: Any) -> Job:
         dependency=_dependency(job.dependencies or {}),
         hints=parse_hints(job.comment or ""),
         origin=job.federation_origin or "",
+        name=job.name or "",
     )
 
 
@@ -332,6 +335,7 @@ def _partition(partition: Any) -> Partition:
         default_time_s=_limit_s(partition.default_time),
         max_time_s=_limit_s(partition.max_time),
         cpus=partition.total_cpus,
+        access=_NOT_TOLD,
     )
 
 

@@ -1,6 +1,7 @@
 """slurm_score/advice.py: what a user is told at submission, and when nothing is."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,11 +9,12 @@ import pytest
 from slurm_score.advice import advise, demand_by_type, gpus_ahead
 from slurm_score.gres import gpu_request
 from slurm_score.hints import parse_hints
-from slurm_score.model import Demand, Job, RunTimes
+from slurm_score.model import Demand, Job, Predicted, Release, Releases, RunTimes
 from slurm_score.score import score_queue
 from tests.unit.builders import (
     DAY,
     HOUR,
+    NOW,
     drained,
     make_cluster,
     make_gpu_job,
@@ -28,7 +30,8 @@ ALICE = {"alice": RunTimes(20, 1800.0)}
 def lines(job: Job, site: int = 400, advice: dict[str, bool] | None = None, **known: Any) -> tuple[str, ...]:
     """Return what the job's user is told, the prefix left out."""
     policy = make_policy(advice=advice or {})
-    values: dict[str, Any] = {"cluster": make_cluster(), "demand": {}, "run_times": {}} | known
+    nothing: dict[str, Any] = {"demand": {}, "run_times": {}, "releases": {}}
+    values: dict[str, Any] = nothing | {"cluster": make_cluster()} | known
     told = advise(job, site, policy, **values)
     assert all(line.startswith("slurm-score: ") for line in told)
     return tuple(line.removeprefix("slurm-score: ") for line in told)
@@ -170,6 +173,63 @@ def test_limit_is_not_told_without_reason(job: Job, run_times: dict[str, RunTime
     assert lines(job, run_times=run_times) == ()
 
 
+@pytest.mark.parametrize(("predicted_s", "told"), [(600.0, True), (7 * HOUR, False)])
+def test_limit_is_not_told_where_runs_like_the_job_took_long(predicted_s: float, told: bool) -> None:
+    """A day, where the user's other jobs end within half an hour: four times seven hours is more."""
+    said = lines(make_job(1, time_limit_s=DAY), run_times=ALICE, predicted=Predicted(predicted_s, "its runs"))
+    assert any("of your last 20 jobs" in line for line in said) == told
+
+
+# when enough comes free
+
+FULL = replace(
+    make_cluster(),
+    nodes=tuple(
+        replace(node, cpus_used=1, gpus_used=node.gpus) if node.gpus.types.get("a100") else node
+        for node in make_cluster().nodes
+    ),
+)
+SOON: Releases = {"a100": (Release(NOW + 1800, 1), Release(NOW + 7800, 2, True))}
+
+
+@pytest.mark.parametrize(
+    ("job", "demand", "told"),
+    [
+        pytest.param(
+            make_gpu_job(1, "gpu:a100:2"),
+            {},
+            "enough a100 come free within 02:10:00 by what is known of the running jobs",
+            id="two, the second after 130 minutes",
+        ),
+        pytest.param(
+            make_gpu_job(1, "gpu:a100:1"),
+            BUSY | {"v100": ((900, 4),)},
+            "enough a100 come free within 00:30:00 by the running jobs' limits; "
+            "41 are asked for ahead of you",
+            id="with what stands ahead",
+        ),
+    ],
+)
+def test_when_enough_comes_free_is_told(job: Job, demand: dict[str, Demand], told: str) -> None:
+    """A lower bound for the wait, and by what it is known."""
+    assert lines(job, cluster=FULL, releases=SOON, demand=demand, advice={"other_type": False}) == (told,)
+
+
+@pytest.mark.parametrize(
+    ("job", "known"),
+    [
+        pytest.param(make_gpu_job(1, "gpu:a100:1"), {}, id="enough is free now"),
+        pytest.param(make_gpu_job(1, "gpu:a100:4"), {"cluster": FULL}, id="not enough is known"),
+        pytest.param(make_gpu_job(1, "gpu:a100:5"), {"cluster": FULL}, id="it can never start"),
+        pytest.param(make_gpu_job(1, "gpu:1"), {"cluster": FULL}, id="another type is free"),
+        pytest.param(make_job(1), {"cluster": FULL}, id="no GPU"),
+    ],
+)
+def test_nothing_is_told_of_the_wait_without_reason(job: Job, known: dict[str, Any]) -> None:
+    """Where the job could start, or nobody knows when."""
+    assert not any("come free" in line for line in lines(job, releases=SOON, **known))
+
+
 # hints, and all together
 
 
@@ -180,19 +240,24 @@ def test_urgency_that_the_qos_does_not_allow_is_told() -> None:
 
 
 def test_three_lines_at_most_hints_first() -> None:
-    """Four things to say."""
+    """Five things to say."""
     job = hinted("est=soon ckpt=maybe", time_limit_s=float(DAY))
-    told = lines(job, demand=BUSY, run_times=ALICE)
+    told = lines(job, demand=BUSY, run_times=ALICE, cluster=FULL, releases=SOON)
     assert len(told) == 3
     assert [line.partition(" ")[0] for line in told] == ["hint", "hint", "v100"]
 
 
 @pytest.mark.parametrize(
     ("switch", "left"),
-    [("hints", ["v100", "9"]), ("other_type", ["hint", "9"]), ("time_limit", ["hint", "v100"])],
+    [
+        ("hints", ["v100", "9", "enough"]),
+        ("other_type", ["hint", "9", "enough"]),
+        ("time_limit", ["hint", "v100", "enough"]),
+        ("wait", ["hint", "v100", "9"]),
+    ],
 )
 def test_each_kind_of_line_can_be_switched_off(switch: str, left: list[str]) -> None:
-    """advice.hints, advice.other_type, advice.time_limit."""
+    """advice.hints, advice.other_type, advice.time_limit, advice.wait."""
     job = hinted("ckpt=maybe", time_limit_s=float(DAY))
-    told = lines(job, advice={switch: False}, demand=BUSY, run_times=ALICE)
+    told = lines(job, advice={switch: False}, demand=BUSY, run_times=ALICE, cluster=FULL, releases=SOON)
     assert [line.partition(" ")[0] for line in told] == left

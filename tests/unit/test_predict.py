@@ -14,6 +14,7 @@ from slurm_score.predict.baselines import MedianOfFive, Tsafrir, UserRequest
 from slurm_score.predict.claims import Claims
 from slurm_score.predict.estimator import Estimator
 from slurm_score.predict.interface import Predictor
+from slurm_score.predict.kinds import kind_of_name
 from slurm_score.predict.replay import accuracy, predict_each
 from slurm_score.predict.similar import MARGIN_S, SimilarRuns, restore
 from slurm_score.predict.sources import Reading, read_sacct, read_swf
@@ -221,6 +222,52 @@ def test_runs_that_something_else_ended_tell_nothing() -> None:
     assert not estimator.knows_anything
 
 
+@pytest.mark.parametrize(
+    ("hints", "left_s", "words"),
+    [
+        pytest.param(Hints(), 3000.0, "last 3 of ann's 1-CPU jobs of 09:00:00", id="no ckpt="),
+        pytest.param(Hints(ckpt=False), 3000.0, "last 3 of ann's 1-CPU jobs of 09:00:00", id="ckpt=no"),
+        pytest.param(
+            Hints(ckpt=True),
+            2100.0,
+            "last 3 of ann's 1-CPU jobs of 09:00:00, less 00:15:00 run before its requeue",
+            id="the runs like it, less what was run",
+        ),
+        pytest.param(
+            Hints(ckpt=True, est_s=2000.0),
+            1100.0,
+            "hint 00:33:20 × 1, the ratio of ann's last 3 hints, less 00:15:00 run before its requeue",
+            id="est= is all of it",
+        ),
+        pytest.param(
+            Hints(ckpt=True, left_s=2000.0),
+            2000.0,
+            "hint 00:33:20 × 1, the ratio of ann's last 3 hints",
+            id="left= is what is left",
+        ),
+        pytest.param(
+            Hints(ckpt=True, est_s=2000.0, progress=0.5),
+            1000.0,
+            "hint 00:16:40 × 1, the ratio of ann's last 3 hints",
+            id="progress= tells what was done",
+        ),
+        pytest.param(
+            Hints(ckpt=True, est_s=600.0),
+            0.0,
+            "hint 00:10:00 × 1, the ratio of ann's last 3 hints, less 00:15:00 run before its requeue",
+            id="never less than nothing",
+        ),
+    ],
+)
+def test_what_a_checkpoint_saved_is_counted_once(hints: Hints, left_s: float, words: str) -> None:
+    """15 minutes before a requeue, after three runs of 50 minutes with hints that came true."""
+    estimator = Estimator()
+    estimator.observe(runs(*[2998.0] * 3, claim_s=2998.0, limit_s=9.0 * HOUR))
+    job = make_job(1, user="ann", time_limit_s=9.0 * HOUR, restarts=1, hints=hints)
+    said = estimator.predict_jobs([job], make_cluster(), {1: 900.0})[1]
+    assert (said.seconds, said.source) == (left_s, words)
+
+
 SACCT = """JobIDRaw|User|State|Submit|End|ElapsedRaw|TimelimitRaw|ReqTRES|JobName
 5|ann|COMPLETED|100|200|50|60|billing=4,cpu=4,gres/gpu:a100=2,gres/gpu=2|train-17
 6|ann|CANCELLED by 1000|100|200|50|UNLIMITED||a|b
@@ -228,6 +275,24 @@ SACCT = """JobIDRaw|User|State|Submit|End|ElapsedRaw|TimelimitRaw|ReqTRES|JobNam
 8|ann|CANCELLED|100|200|0|60||never ran
 9|ann|COMPLETED
 """
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("train-17", "train-#"),
+        ("2026-11-30_run7", "#-#-#_run#"),
+        ("two\nlines", "two"),
+        ("a\x1b[31mred\x1f", "a?[#mred?"),
+        ("caf\u00e9", "caf\u00e9"),
+        ("x" * 1000, "x" * 64),
+        ("", ""),
+    ],
+)
+def test_kind_of_a_name_has_no_numbers_and_can_be_printed(name: str, kind: str) -> None:
+    """A kind is the kind of itself, and nothing in it moves a terminal's cursor."""
+    assert kind_of_name(name) == kind
+    assert kind_of_name(kind) == kind
 
 
 def test_files_of_sacct_are_read_by_the_names_in_their_first_line() -> None:
@@ -245,6 +310,26 @@ def test_files_of_sacct_are_read_by_the_names_in_their_first_line() -> None:
         ),
     ]  # fmt: skip
     assert (reading.unreadable, reading.first) == (1, "'9|ann|COMPLETED'")
+
+
+@pytest.mark.parametrize(
+    ("state", "counts"),
+    [
+        ("COMPLETED", True),
+        ("FAILED", True),
+        ("OUT_OF_MEMORY", True),
+        ("TIMEOUT", True),
+        ("CANCELLED by 1000", False),
+        ("DEADLINE", False),
+        ("NODE_FAIL", False),
+        ("BOOT_FAIL", False),
+    ],
+)
+def test_a_run_of_less_than_a_second_counts_if_the_job_was_started(state: str, counts: bool) -> None:
+    """sacct prints 0 s for it, as for a job that was cancelled while it waited (observed on 22.05)."""
+    line = f"8|ann|{state}|100|200|0|60||train"
+    found = list(read_sacct([SACCT.splitlines()[0], line], Reading(), "f"))
+    assert [run.elapsed_s for run in found] == ([0.0] if counts else [])
 
 
 def test_swf_jobs_that_never_ran_are_left_out() -> None:

@@ -10,9 +10,11 @@ import pytest
 from slurm_score.errors import AccountingDownError
 from slurm_score.hints import Hints
 from slurm_score.model import EndedRun, Job, Node, Partition, RunTimes
-from slurm_score.run_times import EVERY_S, KEPT_USUAL, RunTimeKeeper, usual
+from slurm_score.run_times import EVERY_S, KEPT_USUAL, LATE_S, RunTimeKeeper, usual
 from slurm_score.slurm.fake import FakeSlurm, Submission
 from tests.unit.builders import DAY, NOW, make_cluster, make_job
+
+LATE = int(LATE_S)
 
 
 def ended(user: str, end_s: int, elapsed_s: float, **more: Any) -> EndedRun:
@@ -61,7 +63,20 @@ def test_accounting_is_asked_for_a_day_and_then_for_what_is_new() -> None:
     keeper = RunTimeKeeper(slurm)
     known = [usual_at(keeper, now)["alice"] for now in (NOW, NOW + EVERY_S - 1, NOW + 800)]
     assert known == [RunTimes(1, 10.0), RunTimes(1, 10.0), RunTimes(2, 30.0)]
-    assert slurm.asked == [(NOW - DAY, NOW), (NOW, NOW + 800)]
+    assert slurm.asked == [(NOW - DAY, NOW), (NOW - LATE, NOW + 800)]
+
+
+def test_a_record_that_comes_late_is_learned_once() -> None:
+    """slurmctld sends it to slurmdbd in its own time: by then its end was asked for already."""
+    slurm = Accounting()
+    keeper = RunTimeKeeper(slurm)
+    early, late = ended("alice", NOW - 60, 10.0), ended("alice", NOW - 1, 30.0)
+    known = []
+    for i, runs in enumerate([(early,), (early, late), (early, late)]):
+        slurm.runs = runs
+        known.append(usual_at(keeper, NOW + i * EVERY_S / 2)["alice"].runs)
+        known.append(usual_at(keeper, NOW + i * EVERY_S)["alice"].runs)
+    assert known == [1, 1, 1, 2, 2, 2]
 
 
 def test_only_the_last_runs_of_a_user_count() -> None:
@@ -88,7 +103,7 @@ def test_without_accounting_what_was_known_stays_and_it_is_said_once(
     ]
     slurm.down = False
     keeper.refresh(NOW + 3600)
-    assert slurm.asked[-1] == (NOW, NOW + 3600)
+    assert slurm.asked[-1] == (NOW - LATE, NOW + 3600)
 
 
 def test_fake_tells_the_runs_that_ended() -> None:
@@ -123,7 +138,7 @@ def test_a_restart_finds_in_the_history_what_was_learned(tmp_path: Path) -> None
     again.refresh(NOW + 3 * DAY)
     again.refresh(NOW + 3 * DAY)
     assert again.predicted([job()], cluster) == first.predicted([job()], cluster)
-    assert slurm.asked[1:] == [(NOW, NOW + DAY), (NOW + DAY, NOW + 2 * DAY)]
+    assert slurm.asked[1:] == [(NOW - LATE, NOW + DAY), (NOW + DAY - LATE, NOW + 2 * DAY)]
 
 
 def test_a_damaged_history_is_one_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

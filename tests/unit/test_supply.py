@@ -3,15 +3,15 @@
 Partition gpu: g1 and g2 with two a100 each, g3 with four v100.
 """
 
-from dataclasses import replace
+import math
 from typing import Any
 
 import pytest
 
 from slurm_score.gres import GpuCount
-from slurm_score.model import Cluster, Job, Node, Releases
+from slurm_score.model import Cluster, Job, Node, Predicted, Release, Releases
 from slurm_score.request import ask_of
-from slurm_score.supply import TypeSupply, free_by, releases_of, supply_of
+from slurm_score.supply import TypeSupply, comes_free, comes_free_in_words, releases_of, supply_of
 from tests.unit.builders import (
     HOUR,
     NOW,
@@ -119,10 +119,12 @@ RUNNING: dict[str, Any] = {"state": "RUNNING", "start_s": NOW - HOUR, "time_limi
 @pytest.mark.parametrize(
     ("job", "releases"),
     [
-        pytest.param(make_gpu_job(1, "gpu:a100:2", **RUNNING), {"a100": ((NOW + HOUR, 2),)}, id="typed"),
+        pytest.param(
+            make_gpu_job(1, "gpu:a100:2", **RUNNING), {"a100": (Release(NOW + HOUR, 2),)}, id="typed"
+        ),
         pytest.param(
             make_gpu_job(1, "gpu:3", node_list="g3", **RUNNING),
-            {"v100": ((NOW + HOUR, 3),)},
+            {"v100": (Release(NOW + HOUR, 3),)},
             id="the type of its node",
         ),
         pytest.param(make_gpu_job(1, "gpu:3", node_list="g[1,3]", **RUNNING), {}, id="nodes of two types"),
@@ -136,7 +138,28 @@ RUNNING: dict[str, Any] = {"state": "RUNNING", "start_s": NOW - HOUR, "time_limi
 )
 def test_running_jobs_give_back_at_their_limit(job: Job, releases: Releases) -> None:
     """What can't be told isn't."""
-    assert releases_of((job,), make_cluster()) == releases
+    assert releases_of((job,), make_cluster(), {}) == releases
+
+
+@pytest.mark.parametrize(
+    ("changes", "run_s", "release"),
+    [
+        pytest.param({}, HOUR + 600.0, Release(NOW + 600, 1, True), id="predicted to end in ten minutes"),
+        pytest.param({}, 3.0 * HOUR, Release(NOW + HOUR, 1), id="never later than its limit"),
+        pytest.param({}, 2.0 * HOUR, Release(NOW + HOUR, 1), id="the limit itself tells nothing"),
+        pytest.param({}, 600.0, Release(NOW + HOUR, 1), id="it has run for longer than predicted"),
+        pytest.param(
+            {"time_limit_s": math.inf}, HOUR + 600.0, Release(NOW + 600, 1, True), id="predicted, no limit"
+        ),
+        pytest.param({"state": "SUSPENDED"}, HOUR + 600.0, Release(NOW + HOUR, 1), id="its clock stands"),
+    ],
+)
+def test_running_jobs_give_back_at_their_predicted_end(
+    changes: dict[str, Any], run_s: float, release: Release
+) -> None:
+    """An hour has gone of two; what earlier runs tell counts as long as it can be true."""
+    job = make_gpu_job(1, "gpu:a100:1", **RUNNING | changes)
+    assert releases_of((job,), make_cluster(), {1: Predicted(run_s, "runs like it")}) == {"a100": (release,)}
 
 
 def test_releases_are_earliest_first_and_added_up() -> None:
@@ -146,23 +169,33 @@ def test_releases_are_earliest_first_and_added_up() -> None:
         make_gpu_job(2, "gpu:a100:1", **RUNNING),
         make_gpu_job(3, "gpu:a100:1", **RUNNING),
     )
-    assert releases_of(jobs, make_cluster()) == {"a100": ((NOW + HOUR, 2), (NOW + 2 * HOUR, 2))}
+    found = releases_of(jobs, make_cluster(), {})
+    assert found == {"a100": (Release(NOW + HOUR, 2), Release(NOW + 2 * HOUR, 2))}
 
 
 @pytest.mark.parametrize(
-    ("gpus", "by_s"),
+    ("gpus", "last", "words"),
     [
-        pytest.param(2, NOW, id="free now"),
-        pytest.param(3, NOW + 60, id="the first release is enough"),
-        pytest.param(5, NOW + 600, id="the second as well"),
-        pytest.param(6, None, id="more than comes free"),
+        pytest.param(2, None, "", id="free now"),
+        pytest.param(
+            3, Release(NOW + 60, 1), "within 00:01:00 by the running jobs' limits", id="the first is enough"
+        ),
+        pytest.param(
+            5,
+            Release(NOW + 600, 2, True),
+            "within 00:10:00 by what is known of the running jobs",
+            id="the second as well",
+        ),
+        pytest.param(6, None, "", id="more than comes free"),
     ],
 )
-def test_free_by_counts_releases_in_order(gpus: int, by_s: float | None) -> None:
-    """Two of four a100 are free; one comes back after a minute, two after ten."""
+def test_releases_count_in_order_until_enough_is_free(gpus: int, last: Release | None, words: str) -> None:
+    """Two of four a100 are free; one comes back after a minute, two after ten, as their runs tell."""
     off = make_node("g4", "a100:4", usable=False)
     cluster = make_cluster(nodes=(busy("g1", 2), make_node("g2", "a100:2"), off))
-    releases: Releases = {"a100": ((NOW + 60, 1), (NOW + 600, 2))}
+    releases: Releases = {"a100": (Release(NOW + 60, 1), Release(NOW + 600, 2, True))}
     ask = ask_of(make_gpu_job(1, f"gpu:a100:{gpus}"))
     assert ask is not None
-    assert free_by(ask, ("a100",), replace(make_queue(cluster=cluster), releases=releases)) == by_s
+    found = comes_free(ask, ("a100",), cluster, releases)
+    assert found == last
+    assert words == ("" if found is None else comes_free_in_words(found, NOW))
