@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast lint live bench-read bench-hook bench-cycle bench-score bench-fit bench-predict bench-predict-sim verify-predict bench-sim bench-research verify-sim fuzz engine cluster cluster-down clean
+.PHONY: demo test test-fast lint docs live bench-read bench-hook bench-cycle bench-score bench-cli bench-fit bench-predict bench-predict-sim verify-predict bench-sim bench-research verify-sim fuzz engine cluster cluster-down clean
 
 demo: $(READY)
 	@$(BIN)/slurm-score demo
@@ -15,9 +15,13 @@ test-fast: lint
 	$(BIN)/pytest -m "not live" tests
 
 lint: $(READY)
+	@$(BIN)/python -m tests.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(READY)
+	@$(BIN)/python -m tests.docs
 
 live: $(READY) engine
 	@$(BIN)/python -m tests.live images
@@ -34,6 +38,9 @@ bench-cycle: $(READY) engine
 
 bench-score: $(READY)
 	@$(BIN)/python -m tests.bench.score
+
+bench-cli: $(READY)
+	@$(BIN)/python -m tests.bench.cli
 
 bench-fit: $(READY)
 	@$(BIN)/python -m tests.bench.fit

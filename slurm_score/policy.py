@@ -110,6 +110,7 @@ class Advice(Section):
     never: bool = True
     other_type: bool = True
     time_limit: bool = True
+    wait: bool = True
 
 
 class GpuType(Section):

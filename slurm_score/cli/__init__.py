@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 could not be done, 2 wrong usage or policy.
 import importlib
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,8 @@ SUBCOMMANDS = {
     "reset": "reset",
     "serve": "serve",
     "simulate": "simulate",
+    "status": "status",
+    "whatif": "whatif",
 }
 """Subcommands by name, with the module of this package that holds them; read only when needed."""
 
@@ -124,3 +127,8 @@ def main(debug: bool) -> None:
     """Score the pending jobs of a Slurm cluster and keep its queue in their order."""
     level = logging.DEBUG if debug else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def local_time(time_s: float) -> str:
+    """Return a time as squeue prints it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time_s))

@@ -26,6 +26,11 @@ def command(
 
     Run it on slurmctld's host as root, or as the user that runs the reprioritizer to see whether that
     user may set SiteFactor. It changes nothing. Exit code 1 if there is an error.
+
+    \b
+    Examples:
+      slurm-score check
+      slurm-score check --json
     """
     results = checks(gather(CommandGateway(), Places(policy, snapshot, socket_path, hook_socket)))
     errors = sum(result.level is Level.ERROR for result in results)

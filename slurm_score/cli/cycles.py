@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from slurm_score.audit import StoredCycle, read_cycles
-from slurm_score.cli import audit_option
+from slurm_score.cli import audit_option, local_time
 from slurm_score.cli.durations import DurationType
-from slurm_score.cli.history import local_time
 from slurm_score.report.table import format_table
 
 SHOWN = 20
@@ -46,7 +45,13 @@ HEADERS = (
 @click.option("--since", type=DurationType(), help="Show the cycles of this time until now, such as 2h.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(audit: Path, last: int | None, since: float | None, as_json: bool) -> None:
-    """Show the last cycles, newest last: counts of jobs and updates, RPCs, seconds, policy, error."""
+    """Show the last cycles, newest last: counts of jobs and updates, RPCs, seconds, policy, error.
+
+    \b
+    Examples:
+      slurm-score cycles --last 5
+      slurm-score cycles --since 2h --json
+    """
     most = last or (SHOWN if since is None else sys.maxsize)
     cycles = read_cycles(audit, most, 0.0 if since is None else time.time() - since)
     if as_json:

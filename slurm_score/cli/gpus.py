@@ -21,7 +21,9 @@ def command(socket_path: Path, as_json: bool) -> None:
     accept others too; CONTENTION is what is asked for each usable one.
 
     \b
-    Example: slurm-score gpus --json
+    Examples:
+      slurm-score gpus
+      slurm-score gpus --json
     """
     answer = ServiceClient(socket_path).gpus()
     click.echo(json.dumps(answer, indent=2) if as_json else format_supply(answer), nl=as_json)

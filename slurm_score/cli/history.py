@@ -1,7 +1,6 @@
 """slurm-score history: what was decided about one job, and why; `import` fills the history of runs."""
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import click
 
 from slurm_score.audit import StoredDecision, read_history
-from slurm_score.cli import audit_option
+from slurm_score.cli import audit_option, local_time
 from slurm_score.cli.history_import import import_history
 from slurm_score.errors import AuditError, ParseError
 from slurm_score.factors import registry
@@ -50,7 +49,13 @@ class JobOrCommand(click.Group):
 
 @click.group("history", cls=JobOrCommand)
 def command() -> None:
-    """Show what was decided about a job: history JOB_ID. Or keep what ended runs tell: history import."""
+    """Show what was decided about a job: history JOB_ID. Or keep what ended runs tell: history import.
+
+    \b
+    Examples:
+      slurm-score history 812
+      slurm-score history import --since 30d
+    """
 
 
 command.add_command(import_history)
@@ -66,6 +71,11 @@ def decisions(job_id: JobId, audit: Path, as_json: bool) -> None:
     An array is found by its number, with its tasks; a task by 12_3. CHANGE is the SiteFactor that Slurm
     held and the one that was wanted, WHY says whether it was sent; the columns between are the parts
     of the score.
+
+    \b
+    Examples:
+      slurm-score history 812
+      slurm-score history 812 --json
     """
     history = read_history(audit, job_id)
     if not history.decisions:
@@ -101,8 +111,3 @@ def format_history(decisions: Sequence[StoredDecision]) -> str:
 def header(factor: str) -> str:
     """Return a factor's column header; one that isn't installed any more has its name."""
     return registry()[factor].header if factor in registry() else factor.upper()
-
-
-def local_time(time_s: float) -> str:
-    """Return a time as squeue prints it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time_s))

@@ -15,7 +15,7 @@ from slurm_score.errors import HistoryError
 from slurm_score.model import EndedRun
 from slurm_score.predict.sources import Reading, read_sacct, read_swf
 from slurm_score.predict.store import KEEP_S, HistoryStore, add_in_chunks, open_history
-from slurm_score.run_times import IMPORT, IMPORT_FROM
+from slurm_score.run_times import IMPORT, IMPORT_FROM, LATE_S
 from slurm_score.slurm.commands import CommandGateway
 from slurm_score.slurm.gateway import Gateway
 from slurm_score.units import DAY_S
@@ -44,6 +44,11 @@ def import_history(
 
     From slurmdbd it goes on where it stopped, a day at a time; a longer --since begins anew. A run that is
     there is not added again.
+
+    \b
+    Examples:
+      slurm-score history import
+      slurm-score history import --history anonymous.sqlite --anonymise sacct.txt
     """
     with open_history(history) as store:
         if files:
@@ -67,7 +72,7 @@ def import_sacct(
     if known is None or began is None or at < began:
         store.add((), IMPORT_FROM, at)
     else:
-        at = known
+        at = int(known - LATE_S)
     while at < int(now_s):
         until = min(at + DAY_S, int(now_s))
         runs = gateway.read_ended_runs(at, until)

@@ -34,6 +34,10 @@ def command(script: Path | None, folder: Path | None, replace: bool) -> None:
     A script of your own that calls slurm_score stays, and only our modules are brought up to date. A
     script that Lua does not take is refused. The files that were there are kept as NAME.old-TIME.
     slurm.conf is never changed.
+
+    \b
+    Example:
+      slurm-score install-hook --to /etc/slurm
     """
     if script is not None and replace:
         raise click.UsageError("--script and --replace exclude each other")

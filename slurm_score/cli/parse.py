@@ -85,7 +85,10 @@ READERS: dict[str, Callable[[str], dict[str, Any]]] = {
 def command(ctx: click.Context, kind: str, text: str) -> None:
     """Print as JSON how TEXT is read; exit 2 with the reason where it can't be.
 
-    For example: slurm-score parse gres gpu:a100:2
+    \b
+    Examples:
+      slurm-score parse gres gpu:a100:2
+      slurm-score parse time 1-12:00:00
     """
     try:
         click.echo(json.dumps(READERS[kind](text)))

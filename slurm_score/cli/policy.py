@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,27 +28,27 @@ from slurm_score.profiles import (
     profile_at,
     shares,
 )
-from slurm_score.report.table import format_table
-from slurm_score.score import guard_tier
+from slurm_score.report.policy import format_policy
+from slurm_score.score import guard_tier, score_queue
 from slurm_score.slurm.commands import CommandGateway
 from slurm_score.snapshot import read_snapshot
 from slurm_score.units import MINUTE_S, format_duration
 from slurm_score.watch import read_policy
+from slurm_score.whatif import influences
 from slurm_score.zone import clock_text, instant, zone_of
-
-RULE = """\
-The least that is named for a job's QOS and its partitions counts; several partitions count with the
-greatest of theirs, and only if all are named. A job that could start and has waited that long stands
-above every score, in the order in which jobs reached their guard. From the wait under CLOSED on, no
-other job is put before it any more, save a requeued one that keeps its wait: it is first in its
-partition as soon as the jobs that stand before it then have started."""
 
 existing = click.Path(path_type=Path, dir_okay=False, readable=False)
 
 
 @click.group("policy")
 def command() -> None:
-    """Look at policies; nothing here changes anything."""
+    """Look at policies; nothing here changes anything.
+
+    \b
+    Examples:
+      slurm-score policy show
+      slurm-score policy validate /etc/slurm/slurm-score.yaml
+    """
 
 
 @command.command("show")
@@ -57,7 +58,16 @@ def command() -> None:
 @click.option("--slurm", is_flag=True, help="Ask Slurm, not the snapshot, for its own weights and the load.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, durations in s.")
 def show(policy: Path, snapshot: Path, at: str | None, slurm: bool, as_json: bool) -> None:
-    """Print the weights in force, the next change, the bound on starvation and the range of SiteFactor."""
+    """Print the weights in force, the next change, the bound on starvation and the range of SiteFactor.
+
+    MOVES is the share of the spread of today's scores that a factor makes, by the queue of the snapshot;
+    below 0 it works against the others. A weight that moves nothing is named.
+
+    \b
+    Examples:
+      slurm-score policy show
+      slurm-score policy show --at 2026-12-01T20:00 --json
+    """
     read = read_policy(policy)
     try:
         at_s = time.time() if at is None else instant(at, read.timezone)
@@ -69,14 +79,20 @@ def show(policy: Path, snapshot: Path, at: str | None, slurm: bool, as_json: boo
         seen, missing = None, str(error)
     queue = _queue_of_slurm() if slurm else (seen.queue() if seen else None)
     told = {"file": str(policy), **told_of(read, at_s, queue, seen.profiles if seen else NO_PROFILES)}
+    told["influence"] = [] if slurm or queue is None else _influence(read, queue, told["weights"])
     told["remarks"] = [*([missing] if missing and not slurm else []), *told["remarks"]]
-    click.echo(json.dumps(told, indent=2) if as_json else "\n".join(_lines(told)))
+    click.echo(json.dumps(told, indent=2) if as_json else format_policy(told))
 
 
 @command.command("validate")
 @click.argument("files", nargs=-1, required=True, type=existing)
 def validate(files: tuple[Path, ...]) -> None:
-    """Read policies and print every problem of all FILES; exit code 2 if there is one."""
+    """Read policies and print every problem of all FILES; exit code 2 if there is one.
+
+    \b
+    Examples:
+      slurm-score policy validate /etc/slurm/slurm-score.yaml
+    """
     problems: list[Problem] = []
     for path in files:
         try:
@@ -98,6 +114,10 @@ def diff(ctx: click.Context, old: Path, new: Path, as_json: bool) -> None:
     """Print the settings that policy NEW changes, one a line; exit code 1 if there are any.
 
     What a policy leaves out counts with its default.
+
+    \b
+    Examples:
+      slurm-score policy diff /etc/slurm/slurm-score.yaml /etc/slurm/slurm-score.yaml
     """
     changes = changed_settings(read_policy(old), read_policy(new))
     if as_json:
@@ -129,6 +149,13 @@ def told_of(policy: Policy, at_s: float, queue: Queue | None, state: ProfileStat
         "site_factor": _ranges(policy, own_range),
         "remarks": [] if queue is None else list(_unknown_names(policy, queue.cluster)),
     }
+
+
+def _influence(policy: Policy, queue: Queue, weights: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return what each factor moves in a queue under these weights of a policy."""
+    by_policy = replace(queue, gpu_types=policy.gpu_table)
+    found = influences(by_policy, score_queue(by_policy, policy.with_weights(weights)))
+    return [asdict(one) | {"idle": one.idle} for one in found]
 
 
 def changed_settings(old: Policy, new: Policy) -> list[tuple[str, str | None, str | None]]:
@@ -230,52 +257,3 @@ def _unknown_names(policy: Policy, cluster: Cluster) -> Iterator[str]:
         for name in names:
             if name not in known:
                 yield f"guard.{kind}.{name}: Slurm has none of this name (known: {', '.join(sorted(known))})"
-
-
-def _lines(told: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{told['file']}: mode {told['mode']}, hash {told['hash']}"
-    yield from _profile_lines(told)
-    yield ""
-    yield _weights_table(told)
-    guards = [
-        [g["for"], format_duration(g["after_s"]), format_duration(g["closed_s"])] for g in told["guards"]
-    ]
-    yield format_table(["NAME", "GUARD", "CLOSED"], guards)
-    yield RULE
-    yield ""
-    yield from _range_lines(told["site_factor"])
-    yield from (f"Note: {remark}" for remark in told["remarks"])
-
-
-def _profile_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    mix = ", ".join(f"{share:.0%} {name}" for name, share in told["shares"].items())
-    handed = f", handed over so far: {mix}" if len(told["shares"]) > 1 else ""
-    yield f"{told['at']}: profile {told['profile']}{handed}; hash of what is in force {told['in_force_hash']}"
-    change = told["next_change"]
-    yield "Next change by the clock: " + (
-        f"{change['at']} to {change['profile']}" if change else "none within a week"
-    )
-    if told["load"] is not None:
-        yield "Load: " + ", ".join(f"{name} {value}" for name, value in told["load"].items())
-
-
-def _weights_table(told: Mapping[str, Any]) -> str:
-    headers = ["NAME", "IN FORCE", *told["profiles"]]
-    rows = [
-        [name, weight, *(weights[name] for weights in told["profiles"].values())]
-        for name, weight in told["weights"].items()
-    ]
-    return format_table(headers, rows)
-
-
-def _range_lines(ranges: Mapping[str, Any]) -> Iterator[str]:
-    if ranges["slurm_range"] is None:
-        yield "What Slurm's own factors can add is not known: it comes on top of the guard tier's begin, and"
-        yield "CLOSED is a minute later for each point of it."
-    else:
-        yield f"Slurm's own factors can add {ranges['slurm_range']}: CLOSED is that many minutes later, + 1."
-    yield f"SiteFactor: scores 0 to {ranges['scores_to']}, and up to {ranges['offset_to']} that all share;"
-    yield (
-        f"the guard tier from {ranges['guard_from']} to the cap {ranges['cap']}, "
-        f"in order for {format_duration(ranges['order_kept_s'])} past the guard at least"
-    )

@@ -26,12 +26,20 @@ from slurm_score.units import format_duration
     "--replay", "log", type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="A log (.swf, .swf.gz or a file of sacct -P): how good are the predictors on it?",
 )  # fmt: skip
-@click.option("--quantile", type=click.FloatRange(0.5, 0.9), default=QUANTILE, show_default=True)
+@click.option(
+    "--quantile", type=click.FloatRange(0.5, 0.9), default=QUANTILE, show_default=True,
+    help="With --replay: the share of runs that is to take no longer than predicted.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(job_id: str | None, snapshot: Path, log: Path | None, quantile: float, as_json: bool) -> None:
     """Show how long job JOB_ID of the queue will run, and where that comes from.
 
     With --replay: at each submission in a log the predictors know what had ended before it.
+
+    \b
+    Examples:
+      slurm-score predict 812
+      slurm-score predict --replay sacct.txt
     """
     if (job_id is None) == (log is None):
         raise click.UsageError("name a job or a log to replay, one of them")

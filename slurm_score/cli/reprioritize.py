@@ -86,6 +86,11 @@ def command(
     In observe and advise nothing is written to Slurm; the log says what would be. One instance a
     cluster acts: the one whose host has the acting controller, and who holds the lock beside the
     snapshot. The others stand by.
+
+    \b
+    Examples:
+      slurm-score reprioritize --once
+      slurm-score reprioritize --every 30s
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

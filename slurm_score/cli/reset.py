@@ -30,6 +30,11 @@ def command(partitions: tuple[str, ...]) -> None:
     Stop the reprioritizer or leave enforce first, else the next cycle sets them again. Held and
     pinned jobs are left alone; run it again when they are released. A reset that was interrupted is
     gone on with by the next one. No policy file is needed.
+
+    \b
+    Examples:
+      slurm-score reset
+      slurm-score reset --partition gpu
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -52,6 +52,11 @@ def command(
 
     Run it as SlurmUser: only the owner of the hook's socket can connect to it. The service never calls
     Slurm: it answers from the snapshot that `slurm-score reprioritize` writes.
+
+    \b
+    Examples:
+      slurm-score serve
+      slurm-score serve --tcp 9341
     """
     state = State(policy, snapshot, new_worker=process_worker, kill_switch=kill_switch)
     Server(state, Addresses(hook=hook_socket, readers=socket_path, tcp=tcp)).run()

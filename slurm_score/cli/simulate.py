@@ -38,6 +38,7 @@ POLICY is one of
                            without settings those of --cluster
   a policy file of ours
 and may end in @PREDICTOR, the run times it goes by: {", ".join(OWN_PREDICTORS)}.
+
 \b
 Example:
   slurm-score simulate --cluster site.yaml jobs.csv --policy multifactor --policy slurm-score.yaml

@@ -6,11 +6,16 @@ from slurm_score.demo.play import Product, first_come_first_served, under_produc
 from slurm_score.demo.scenarios import FOUR_JOBS, STARVATION, Scenario
 from slurm_score.policy import Mode
 from slurm_score.report.explanation import format_explanation
-from slurm_score.report.table import format_queue, format_table
+from slurm_score.report.fields import DEFAULT, format_of
+from slurm_score.report.queue import Queue, SortKeys, columns_needed
+from slurm_score.report.table import format_table
 from slurm_score.slurm.fake import JobRun
 from slurm_score.units import format_duration
 
 Runs = Mapping[str, JobRun]
+
+BY_PRIORITY = (("priority", True), ("submit_s", False), ("job_id", False))
+"""What slurmctld sorts its queue by."""
 
 
 def show_demo() -> Iterator[str]:
@@ -26,11 +31,11 @@ def show_four_jobs() -> Iterator[str]:
     with under_product(FOUR_JOBS) as product:
         product.play.play_to(FOUR_JOBS.look_s)
         yield "Before, in observe: scores are computed, and Slurm keeps its own order.\n\n"
-        yield format_queue(product.client.jobs(), by_priority=True)
+        yield _queue(product, BY_PRIORITY)
         yield f"\nSlurm's order: {_order(product)}\n\n"
         product.set_mode(Mode.ENFORCE)
         yield f"After one cycle in enforce ({product.reprioritizer.cycle()}):\n\n"
-        yield format_queue(product.client.jobs())
+        yield _queue(product)
         yield f"\nSlurm's order: {_order(product)}\n\n"
         yield f"slurm-score explain {_job_id(product, FOUR_JOBS.explained)} ({FOUR_JOBS.explained}):\n\n"
         yield _explanation(product, FOUR_JOBS)
@@ -46,7 +51,7 @@ def show_starvation() -> Iterator[str]:
         product.set_mode(Mode.ENFORCE)
         product.play.play_to(STARVATION.look_s)
         yield f"The queue after {format_duration(STARVATION.look_s)}, in enforce from the start:\n\n"
-        yield format_queue(product.client.jobs())
+        yield _queue(product)
         yield f"\nslurm-score explain {_job_id(product, STARVATION.explained)} ({STARVATION.explained}):\n\n"
         yield _explanation(product, STARVATION)
         scored = product.play.play_out()
@@ -57,6 +62,13 @@ def show_starvation() -> Iterator[str]:
     yield format_table(["ORDER", "MEAN", "LONGEST", STARVATION.explained], rows)
     yield "\nStart, after the partition opened, of the jobs that start at another time:\n\n"
     yield _starts(STARVATION, fifo, scored, changed_only=True)
+
+
+def _queue(product: Product, sort: SortKeys = ()) -> str:
+    """Return what sscore prints, best first if not sorted otherwise."""
+    shown = format_of(DEFAULT)
+    answer = product.client.columns(columns_needed(shown, sort), [("eligible", "1")])
+    return Queue(answer, shown, sort).table()[0]
 
 
 def _order(product: Product) -> str:

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -15,12 +15,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from slurm_score import __version__
-from slurm_score.errors import SlurmScoreError, SnapshotError
+from slurm_score.errors import ParseError, SlurmScoreError, SnapshotError
 from slurm_score.service import reports
 from slurm_score.service.handlers import list_gpus
-from slurm_score.service.state import MAX_REPORTS, State
+from slurm_score.service.listing import MAX_DIGITS, Selection
+from slurm_score.service.state import MAX_REPORTS, Metrics, State
+from slurm_score.service.viewers import PEER_UID
 
 T = TypeVar("T")
+
+QUERY = {"job": "jobs", "user": "users", "partition": "partitions", "account": "accounts", "qos": "qos"}
+"""Keys of a query, with the parts of a selection that they fill."""
+
+HOOK_WAITS_S = 0.02
+"""How long the hook waits for an answer by default; one of the histogram's buckets."""
 
 log = logging.getLogger(__name__)
 
@@ -34,25 +42,72 @@ def readers_app(state: State) -> Starlette:
         Route("/healthz", healthz),
         Route("/metrics", metrics),
     ]
-    handled = {HTTPException: _http_error, SlurmScoreError: _our_error, Exception: _fault}
+    handled = {
+        HTTPException: _http_error,
+        ParseError: _bad_request,
+        SlurmScoreError: _our_error,
+        Exception: _fault,
+    }
     app = Starlette(routes=routes, exception_handlers=handled)  # type: ignore[arg-type]
     app.state.service = state
     return app
 
 
 async def jobs(request: Request) -> Response:
-    """Answer with all pending jobs, best first; 503 where too many reports are being made."""
-    body = await _report(_state(request), reports.dump_jobs)
+    """Answer with pending jobs, best first; 422 for a wrong question, 503 where too many ask.
+
+    `job`, `user`, `partition`, `account` and `qos` name which, each as often as needed; `eligible=1`
+    leaves out those that can't start yet, `limit` tells of so many at most. With `field`, as often as
+    needed, there is a column for each; else a row for each job.
+    """
+    state = _state(request)
+    asked = replace(
+        asked_for(request.query_params.multi_items()),
+        uid=request.scope.get(PEER_UID),
+        in_force=state.policy.latest().hash,
+    )
+    body = await _report(state, reports.dump_jobs, asked)
     return Response(body, media_type="application/json")
 
 
+def asked_for(query: Sequence[tuple[str, str]]) -> reports.Asked:
+    """Return which jobs, and which columns of them, a query asks for.
+
+    Raises:
+        ParseError: it has another key, or a limit that isn't a number.
+    """
+    given: dict[str, list[str]] = {}
+    for key, value in query:
+        given.setdefault(key, []).append(value)
+    if unknown := sorted(given.keys() - QUERY.keys() - {"field", "eligible", "limit"}):
+        allowed = ", ".join((*QUERY, "eligible", "limit", "field"))
+        raise ParseError("no such key of a query", ",".join(unknown), f"there are {allowed}")
+    wanted = {name: tuple(given.get(key, ())) for key, name in QUERY.items()}
+    selection = Selection(
+        **wanted,  # type: ignore[arg-type]
+        eligible=given.get("eligible", ["0"])[-1] == "1",
+        limit=_limit(given["limit"][-1]) if "limit" in given else None,
+    )
+    return reports.Asked(wanted=selection, columns=tuple(given.get("field", ())))
+
+
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
+        raise ParseError("not a limit", text, "a number of jobs such as 100")
+    return int(text)
+
+
 async def job(request: Request) -> Response:
-    """Answer with one pending job, explained; 404 where it isn't pending, 503 where too many ask."""
+    """Answer with one pending job, explained; 404 where it isn't pending, 503 where too many ask.
+
+    A job that the caller must not be told of is a job that isn't pending.
+    """
     job_id = str(request.path_params["job_id"])
-    told = await _report(_state(request), reports.explain_job, job_id)
+    state = _state(request)
+    told = await _report(state, reports.explain_job, request.scope.get(PEER_UID), job_id)
     if told is None:
         raise HTTPException(404, f"job {job_id[:40]}: not pending in the last snapshot")
-    return JSONResponse(told)
+    return JSONResponse(told | {"age_s": state.age_s()})
 
 
 async def gpus(request: Request) -> Response:
@@ -61,7 +116,7 @@ async def gpus(request: Request) -> Response:
 
 
 async def healthz(request: Request) -> Response:
-    """Answer with mode, policy, snapshot and hook; always 200 while the service runs."""
+    """Answer with mode, policy, snapshot, hook and its answers; always 200 while the service runs."""
     state = _state(request)
     policy = state.policy.latest()
     return JSONResponse(
@@ -74,8 +129,19 @@ async def healthz(request: Request) -> Response:
             "snapshot_error": state.snapshot.error,
             "kill_switch": state.killed,
             "hook": asdict(state.hook),
+            "answers": _answers(state.metrics),
         }
     )
+
+
+def _answers(numbers: Metrics) -> dict[str, float]:
+    """Return how many questions of the hook were answered, in s on average, and how many took above 20 ms."""
+    numbers.count()
+    (family,) = numbers.seconds.collect()
+    told = {(sample.name, sample.labels.get("le")): sample.value for sample in family.samples}
+    count, seconds = (told[f"{family.name}_{what}", None] for what in ("count", "sum"))
+    slow = count - told[f"{family.name}_bucket", str(HOOK_WAITS_S)]
+    return {"count": count, "mean_s": seconds / count if count else 0.0, "slow": slow}
 
 
 async def metrics(request: Request) -> Response:
@@ -106,12 +172,13 @@ def _show_gpus(state: State) -> None:
         gauge.labels(row["partition"], row["gpu_type"], "block").set(nodes * each)
 
 
-async def _report(state: State, make: Callable[..., T], *arguments: str) -> T:
+async def _report(state: State, make: Callable[..., T], *arguments: object) -> T:
     """Let the worker make a report; shed rather than queue, and replace a worker that died."""
     if state.reports >= MAX_REPORTS:
         state.metrics.shed.inc()
         raise HTTPException(503, f"{MAX_REPORTS} reports are being made; ask again", {"Retry-After": "1"})
     state.reports += 1
+    state.wants_reports = True
     worker = state.worker
     try:
         loop = asyncio.get_running_loop()
@@ -132,6 +199,10 @@ def _state(request: Request) -> State:
 
 def _http_error(_: Request, error: HTTPException) -> Response:
     return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
+
+
+def _bad_request(_: Request, error: ParseError) -> Response:
+    return JSONResponse({"error": str(error)}, status_code=422)
 
 
 def _our_error(_: Request, error: SlurmScoreError) -> Response:

@@ -3,11 +3,17 @@
 import http.client
 import json
 import socket
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from slurm_score.errors import ServiceError
+
+MAX_PATH = 60_000
+"""Bytes of a question; a server counts the length of an address in 16 bits."""
+
+Query = Sequence[tuple[str, str]]
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -31,9 +37,17 @@ class ServiceClient:
         self._path = socket_path
         self._timeout_s = timeout_s
 
-    def jobs(self) -> dict[str, Any]:
-        """Return all pending jobs, best first, and the weights."""
-        return self._ask("GET", "/v1/jobs")
+    def jobs(self, wanted: Query = ()) -> dict[str, Any]:
+        """Return pending jobs as rows, best first, and the weights; `wanted` are keys of app.jobs' query."""
+        return self._ask("GET", f"/v1/jobs?{urlencode(wanted, errors='replace')}")
+
+    def columns(self, names: Iterable[str], wanted: Query = ()) -> dict[str, Any]:
+        """Return columns of pending jobs, best first, and the weights.
+
+        Raises:
+            ServiceError: with status 422 where there is no such column.
+        """
+        return self.jobs([*wanted, *(("field", name) for name in names)])
 
     def job(self, job_id: str) -> dict[str, Any]:
         """Return one pending job, explained.
@@ -41,7 +55,7 @@ class ServiceClient:
         Raises:
             ServiceError: with status 404 where it isn't pending.
         """
-        return self._ask("GET", f"/v1/jobs/{quote(job_id, safe='')}")
+        return self._ask("GET", f"/v1/jobs/{quote(job_id, safe='', errors='replace')}")
 
     def gpus(self) -> dict[str, Any]:
         """Return what there is of each GPU type in each partition, and who wants it."""
@@ -56,6 +70,10 @@ class ServiceClient:
         return self._ask("POST", "/v1/score", json.dumps(submission))
 
     def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+        if len(path) > MAX_PATH:
+            raise ServiceError(
+                f"too many ids and names in one question, got {len(path):,} bytes; {MAX_PATH:,} are allowed"
+            )
         connection = _UnixConnection(self._path, self._timeout_s)
         try:
             connection.request(method, path, body)

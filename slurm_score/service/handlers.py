@@ -1,37 +1,37 @@
 """What the service answers. Pure: a request, a snapshot, a policy and the time in; an answer out."""
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from slurm_score.advice import advise
+from slurm_score.counterfactual import counterfactuals
 from slurm_score.errors import ParseError
-from slurm_score.explain import blocker, explain_job
-from slurm_score.factors import registry
+from slurm_score.explain import explain_job
 from slurm_score.gres import GresRequest, for_each_gpu, gres_request
 from slurm_score.hints import parse_hints
-from slurm_score.jobid import has_task
-from slurm_score.model import NO_OFFSETS, Cluster, Job, Offsets, Queue
-from slurm_score.plan import skip_reason
+from slurm_score.model import NO_OFFSETS, Cluster, Job, Offsets, Predicted, Queue
 from slurm_score.policy import Mode, Policy
-from slurm_score.score import Scores, neutral_site, queue_order, score_queue, site_of
+from slurm_score.predict.kinds import kind_of_name
+from slurm_score.score import Scores, neutral_site, score_queue, site_of
 from slurm_score.snapshot import Snapshot
 from slurm_score.units import MINUTE_S
 
 Text = Annotated[str, Field(max_length=8192)]
 Number = Annotated[int, Field(ge=0, le=2**63)]
 
-MAX_DIGITS = 10
 MAX_MEM_MIB = 2**53
 
 
 class ScoreRequest(BaseModel):
-    """A job as the hook sees it at submission; null is Slurm's "not set". Unknown fields are ignored."""
+    """A job as the hook sees it at submission; null is Slurm's "not set". Unknown fields are ignored.
+
+    Of the name its kind is kept: the jobs of a loop, numbered, are one and the same question.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -61,6 +61,7 @@ class ScoreRequest(BaseModel):
     req_nodes: Text | None = None
     exc_nodes: Text | None = None
     reservation: Text | None = None
+    name: Annotated[Text, AfterValidator(kind_of_name)] | None = None
     comment: Text | None = None
     priority: Number | None = None
 
@@ -127,16 +128,22 @@ class NewJob:
         return job_from_request(self.request, self._snapshot.cluster)
 
     @cached_property
+    def _predicted(self) -> Mapping[int, Predicted]:
+        return self._snapshot.estimator.predict_jobs((self._job,), self._snapshot.cluster, {})
+
+    @cached_property
     def _score(self) -> float:
-        snapshot, jobs = self._snapshot, (self._job,)
-        predicted = snapshot.estimator.predict_jobs(jobs, snapshot.cluster, {})
-        return float(score_queue(snapshot.queue(jobs, predicted=predicted), self._policy).score[0])
+        queue = self._snapshot.queue((self._job,), predicted=self._predicted)
+        return float(score_queue(queue, self._policy).score[0])
 
     def _advice(self, site: int) -> tuple[str, ...]:
         seen, policy = self._snapshot, self._policy
         if policy.mode is Mode.OBSERVE:
             return ()
-        return advise(self._job, site, policy, seen.cluster, seen.demand, seen.run_times)
+        predicted = self._predicted.get(self._job.job_id)
+        return advise(
+            self._job, site, policy, seen.cluster, seen.demand, seen.run_times, seen.releases, predicted
+        )
 
 
 def neutral_answer(
@@ -151,7 +158,7 @@ def neutral_answer(
     """
     asked = request or ScoreRequest()
     known = Job(job_id=0, qos=asked.qos or asked.default_qos or "", hints=parse_hints(asked.comment or ""))
-    lines = advise(known, 0, policy, Cluster(time_s=0.0), {}, {})
+    lines = advise(known, 0, policy, Cluster(time_s=0.0), {}, {}, {})
     if asked.priority is not None:
         why = "submitted held" if asked.priority == 0 else "submitted with its own priority"
         return _answer(None, policy, lines, why)
@@ -191,6 +198,7 @@ def job_from_request(request: ScoreRequest, cluster: Cluster) -> Job:
         exc_nodes=request.exc_nodes or "",
         reservation=request.reservation or "",
         hints=parse_hints(request.comment or ""),
+        name=request.name or "",
     )
 
 
@@ -198,20 +206,6 @@ def score_snapshot(snapshot: Snapshot) -> Scored:
     """Return the snapshot's pending jobs with their scores."""
     queue = snapshot.queue()
     return Scored(snapshot, queue, score_queue(queue, snapshot.policy))
-
-
-def list_jobs(scored: Scored) -> dict[str, Any]:
-    """Return what sscore prints: the policy's weights and a row for each pending job, best first."""
-    queue, scores = scored.queue, scored.scores
-    order = sorted(range(len(queue)), key=lambda i: queue_order(queue, scores, i))
-    return {
-        "time_s": queue.now_s,
-        "mode": str(scored.snapshot.policy.mode),
-        "policy": scored.snapshot.policy.hash,
-        "headers": {name: registry()[name].header for name in scores.names},
-        "weights": dict(zip(scores.names, scores.weights, strict=True)),
-        "jobs": [_row(queue, scores, i) for i in order],
-    }
 
 
 def list_gpus(snapshot: Snapshot) -> dict[str, Any]:
@@ -224,58 +218,16 @@ def list_gpus(snapshot: Snapshot) -> dict[str, Any]:
     return {"time_s": snapshot.cluster.time_s, "gpus": rows}
 
 
-def find_job(scored: Scored, job_id: str) -> int | None:
-    """Return the index of a pending job by the id that squeue prints, or by its plain number."""
-    for i, job in enumerate(scored.queue.jobs):
-        if job_id in {job.label, job.update_id, str(job.job_id), job.label.partition("_")[0]}:
-            return i
-        if job.tasks and _names_task(job, job_id):
-            return i
-    return None
-
-
-def _names_task(job: Job, job_id: str) -> bool:
-    array, _, task = job_id.partition("_")
-    is_task = task.isascii() and task.isdigit() and len(task) <= MAX_DIGITS
-    return is_task and array == job.label.partition("_")[0] and has_task(job.tasks, int(task))
-
-
 def explain(scored: Scored, i: int) -> dict[str, Any]:
-    """Return one pending job's explanation."""
-    return asdict(explain_job(scored.queue, scored.scores, scored.snapshot.policy, i))
+    """Return one pending job's explanation, and what would put it forward."""
+    seen, queue, scores = scored.snapshot, scored.queue, scored.scores
 
+    def predict(jobs: Sequence[Job]) -> Mapping[int, Predicted]:
+        return seen.estimator.predict_jobs(jobs, seen.cluster, {})
 
-def dump_jobs(scored: Scored) -> bytes:
-    """Return `list_jobs` as JSON, made row by row: one long call would keep other threads waiting."""
-    told = list_jobs(scored)
-    rows = told.pop("jobs")
-    head = json.dumps(told, allow_nan=False).removesuffix("}")
-    return f'{head}, "jobs": [{",".join(json.dumps(row, allow_nan=False) for row in rows)}]}}'.encode()
-
-
-def _row(queue: Queue, scores: Scores, i: int) -> dict[str, Any]:
-    job = queue.jobs[i]
-    return {
-        "job": job.label,
-        "partition": ",".join(job.partitions),
-        "user": job.user,
-        "qos": job.qos,
-        "priority": job.priority,
-        "submit_s": job.submit_s,
-        "site": int(scores.site[i]),
-        "site_held": job.site_factor,
-        "score": float(scores.score[i]),
-        "guarded": bool(scores.guarded[i]),
-        "factors": _by_name(scores, scores.factors[i]),
-        "parts": _by_name(scores, scores.parts[i]),
-        "eligible": job.eligible(queue.now_s),
-        "untouched": skip_reason(queue, i),
-        "blocker": blocker(job),
-    }
-
-
-def _by_name(scores: Scores, values: Any) -> Mapping[str, float]:
-    return dict(zip(scores.names, values.tolist(), strict=True))
+    changes = counterfactuals(queue, scores, seen.policy, i, predict, seen.run_times, seen.jobs)
+    told = asdict(explain_job(queue, scores, seen.policy, i))
+    return told | {"changes": [asdict(change) for change in changes]}
 
 
 def _answer(site: int | None, policy: Policy, advice: tuple[str, ...], reason: str = "") -> ScoreAnswer:

@@ -20,6 +20,7 @@ from slurm_score.service.hook_server import HookServer
 from slurm_score.service.notify import Notifier
 from slurm_score.service.sockets import HOOK_MODE, READERS_MODE, ClaimedSocket, listen_tcp
 from slurm_score.service.state import State
+from slurm_score.service.viewers import PeerProtocol
 
 REFRESH_S = 0.5
 KEEP_ALIVE_S = 600
@@ -44,6 +45,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http=PeerProtocol,
                 log_config=None,
                 log_level="warning",
                 access_log=False,

@@ -1,5 +1,6 @@
 """What the service answers from: two watched files, a clock, and the numbers that /metrics shows."""
 
+import contextlib
 import gc
 import logging
 import re
@@ -14,6 +15,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from slurm_score.errors import SnapshotError
 from slurm_score.inventory import inventory_of
+from slurm_score.service import reports
+from slurm_score.service.collector import StateCollector
 from slurm_score.snapshot import Snapshot, read_snapshot
 from slurm_score.watch import Watched, is_there, read_policy
 
@@ -22,7 +25,8 @@ MAX_REPORTS = 4
 """Reports that are being made or wait their turn; more are turned away."""
 
 _HOOK = re.compile(
-    r"slurm_score\.lua/(?P<version>\S{1,20}) \(Lua (?P<lua>5\.\d)[^;]{0,10}; loaded (?P<s>\d{1,12})\)"
+    r"slurm_score\.lua/(?P<version>\S{1,20}) \(Lua (?P<lua>5\.\d)[^;]{0,10}; loaded (?P<s>\d{1,12})"
+    r"(?:; failed (?P<failed>\d{1,12}); resting (?P<resting>\d{1,12}))?\)"
 )
 
 log = logging.getLogger(__name__)
@@ -30,12 +34,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class HookSeen:
-    """The hook that asked last: when, its version and Lua, when slurmctld loaded it (s since the epoch)."""
+    """The hook that asked last: when, its version and Lua, when slurmctld loaded it (s since the epoch).
+
+    Since then `failed` of its questions had no answer, and `resting` submissions passed while its
+    breaker was open. It tells both with its next question.
+    """
 
     last_s: float | None = None
     version: str = ""
     lua: str = ""
     loaded_s: int | None = None
+    failed: int = 0
+    resting: int = 0
 
 
 class Metrics:
@@ -81,6 +91,7 @@ class State:
 
     `new_worker` makes what reports are made in; a thread will do where nobody submits meanwhile.
     `killed` says that the kill switch is on, by default STOP beside the snapshot: no first score then.
+    Once a report was asked for, `wants_reports`, the worker reads each new snapshot before the next one is.
 
     Raises:
         PolicyError: the policy can't be read at the start.
@@ -99,10 +110,13 @@ class State:
         self.clock = clock
         self.metrics = Metrics()
         self.hook = HookSeen()
+        self.metrics.registry.register(StateCollector(self))
         self._agent, self._is_hook = b"", False
         self.killed = ""
         self._kill_switch = kill_switch or snapshot.with_name("STOP")
         self.reports = 0
+        self.wants_reports = False
+        self._prepared: Snapshot | None = None
         self.new_worker = new_worker
         self.worker = new_worker()
         self.policy.current()
@@ -113,9 +127,20 @@ class State:
         self.policy.current()
         self.killed = f"kill switch {self._kill_switch}" if is_there(self._kill_switch) else ""
         try:
-            self.snapshot.current()
+            snapshot = self.snapshot.current()
         except SnapshotError as error:
             log.debug("%s", error)  # the answers say so as well
+        else:
+            self._prepare(snapshot)
+
+    def _prepare(self, snapshot: Snapshot) -> None:
+        """Let the worker read a new snapshot."""
+        if not self.wants_reports or snapshot is self._prepared:
+            return
+        self._prepared = snapshot
+        # It died, which the next report finds out, or the service is being closed.
+        with contextlib.suppress(RuntimeError):
+            self.worker.submit(reports.prepare, self.snapshot.path)
 
     def close(self) -> None:
         """End the worker; what it has begun is finished."""
@@ -135,7 +160,8 @@ class State:
             self._agent, match = user_agent, _HOOK.fullmatch(user_agent.decode("latin-1"))
             self._is_hook = match is not None
             if match:
-                self.hook = HookSeen(None, match["version"], match["lua"], int(match["s"]))
+                told = (int(match[name] or 0) for name in ("s", "failed", "resting"))
+                self.hook = HookSeen(None, match["version"], match["lua"], *told)
         if self._is_hook:
             self.hook.last_s = self.clock()
 

@@ -279,6 +279,7 @@ def test_explain_names_what_blocks_a_job_when_it_is_not_the_score(product: Produ
         "PARTITION",
         "USER",
         "SCORE",
+        "RANK",
         "WAIT",
         "REMAIN",
         "SIZE",

@@ -17,6 +17,7 @@ PLAIN: dict[str, Any] = {
     "het_job_offset": 0,
     "job_id": 812,
     "job_state": "PENDING",
+    "name": "train-1",
     "cpus": 1,
     "node_count": 1,
     "tasks": 1,

@@ -52,6 +52,7 @@ JOB: dict[str, Any] = {
     "tres_per_task": None,
     "requeue_count": 0,
     "dependencies": None,
+    "name": "train-1",
     "comment": None,
     "federation_origin": None,
 }

@@ -1,6 +1,8 @@
 """What Slurm's commands printed on real clusters, with other names."""
 
-from slurm_score.slurm.parse import JOB_FIELDS
+from collections.abc import Set
+
+from slurm_score.slurm.parse import JOB_FIELDS, USER_TEXTS
 
 SEP, END = "\x1f", "\x1f0123456789abcdef"
 PENDING = {
@@ -39,14 +41,16 @@ PENDING = {
     "RestartCnt": "0",
     "Dependency": "(null)",
     "Origin": "NA",
+    "Name": "train-1",
     "Comment": "(null)",
 }
 
 
-def squeue_line(**changes: str) -> str:
-    """Return what squeue prints for one job; names with a dash are written with an underscore."""
+def squeue_line(lacks: Set[str] = frozenset(), /, **changes: str) -> str:
+    """Return what a squeue that lacks some fields prints for one job; a dash in a name is an underscore."""
     fields = PENDING | {name.replace("_", "-"): value for name, value in changes.items()}
-    return SEP.join(fields[name] for name in JOB_FIELDS) + END + "\n"
+    known = (name for name in JOB_FIELDS if name not in lacks)
+    return "".join(fields[name] + (END if name in USER_TEXTS else SEP) for name in known) + "\n"
 
 
 NODE = (

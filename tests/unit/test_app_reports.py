@@ -84,8 +84,17 @@ def test_health_tells_mode_policy_and_age(service: Service) -> None:
         "policy": parse_policy(ENFORCE).hash,
     }
     healthy |= {"policy_error": "", "snapshot_age_s": 12.0, "snapshot_error": "", "kill_switch": ""}
-    nobody = {"last_s": None, "version": "", "lua": "", "loaded_s": None}
-    assert (status, json.loads(text)) == (200, healthy | {"hook": nobody})
+    nobody = {"last_s": None, "version": "", "lua": "", "loaded_s": None, "failed": 0, "resting": 0}
+    none = {"count": 0.0, "mean_s": 0.0, "slow": 0.0}
+    assert (status, json.loads(text)) == (200, healthy | {"hook": nobody, "answers": none})
+
+
+def test_health_tells_how_long_the_hook_waits_for_answers(service: Service) -> None:
+    """Three answers: 1 ms, 4 ms and 40 ms, which is above the 20 ms that the hook waits."""
+    for seconds in (0.001, 0.004, 0.04):
+        service.state.metrics.note("scored", seconds)
+    told = json.loads(service.ask("GET", "/healthz")[2])["answers"]
+    assert told == {"count": 3.0, "mean_s": pytest.approx(0.015), "slow": 1.0}
 
 
 def test_health_names_the_hook_that_asked_last(service: Service) -> None:
@@ -95,8 +104,24 @@ def test_health_names_the_hook_that_asked_last(service: Service) -> None:
     service.ask("POST", "/v1/score", b"{}", agent)
     service.ask("POST", "/v1/score", b"{}", "User-Agent: curl/8")
     told = json.loads(service.ask("GET", "/healthz")[2])["hook"]
-    assert told == {"last_s": NOW + 3, "version": "0.1.0", "lua": "5.1", "loaded_s": 1700000001}
+    seen = {"last_s": NOW + 3, "version": "0.1.0", "lua": "5.1", "loaded_s": 1700000001}
+    assert told == seen | {"failed": 0, "resting": 0}
     assert counter(service, "slurm_score_hook_last_seconds") == NOW + 3
+
+
+def test_submissions_that_passed_without_an_answer_are_counted(service: Service) -> None:
+    """The hook tells them with its next question; a hook that was loaded again begins at 0."""
+    agent = "User-Agent: slurm_score.lua/0.1.0 (Lua 5.1; loaded 1700000001; failed 3; resting 41)"
+    service.ask("POST", "/v1/score", b"{}", agent)
+    counted = {why: counter(service, hook_sample(why)) for why in ("failed", "resting")}
+    assert counted == {"failed": 3, "resting": 41}
+    told = json.loads(service.ask("GET", "/healthz")[2])["hook"]
+    assert (told["failed"], told["resting"]) == (3, 41)
+
+
+def hook_sample(why: str) -> str:
+    """Return the sample of the submissions without an answer."""
+    return f'slurm_score_hook_without_answer_total{{why="{why}"}}'
 
 
 def test_health_tells_of_a_snapshot_that_cant_be_read(service: Service) -> None:

@@ -17,7 +17,7 @@ from slurm_score.snapshot import Snapshot, write_snapshot
 
 from .builders import NOW, make_cluster, make_gpu_job, make_job, make_policy
 
-COLUMNS = ["JOBID", "PARTITION", "USER", "SCORE", "WAIT", "REMAIN", "SIZE", "QOS", "GRESFIT"]
+COLUMNS = ["JOBID", "PARTITION", "USER", "SCORE", "RANK", "WAIT", "REMAIN", "SIZE", "QOS", "GRESFIT"]
 
 
 @pytest.fixture

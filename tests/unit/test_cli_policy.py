@@ -14,7 +14,7 @@ from slurm_score.policy import Policy
 from slurm_score.policy_yaml import parse_policy
 from slurm_score.snapshot import Snapshot, write_snapshot
 
-from .builders import HOUR, MINUTE, make_cluster, make_gpu_job, make_policy
+from .builders import HOUR, MINUTE, make_cluster, make_gpu_job, make_job, make_policy
 
 TEXT = """\
 timezone: Europe/Zurich
@@ -114,10 +114,46 @@ def test_show_prints_text_that_people_read(policy: str, snapshot: str) -> None:
     )
     assert lines[2] == "Next change by the clock: 2026-12-01 06:00 +0100 to busy"
     table = [line.split() for line in lines]
-    assert ["NAME", "IN", "FORCE", "base", "night", "busy"] in table
-    assert ["remaining", "400", "450", "300", "450"] in table
+    assert ["NAME", "IN", "FORCE", "MOVES", "base", "night", "busy"] in table
+    assert ["remaining", "400", "0%", "450", "300", "450"] in table
     assert ["QOS", "high", "12:00:00", "14:01:00"] in table
     assert ["all", "others", "1-21:00:00", "1-23:01:00"] in table
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> str:
+    """The path of a snapshot of an urgent short job and a plain one, both just submitted."""
+    path = tmp_path / "mixed.jsonl"
+    jobs = (make_job(1, qos="high", time_limit_s=1800.0), make_job(2))
+    write_snapshot(path, Snapshot(policy=make_policy(), cluster=make_cluster(), jobs=jobs))
+    return str(path)
+
+
+def test_show_tells_what_each_factor_moves_in_todays_queue(mixed: str, tmp_path: Path) -> None:
+    """500 of the 575 points between the two are the QOS's; three weights move nothing, and are named."""
+    default = tmp_path / "default.yaml"
+    default.write_text("")
+    lines = run("show", "--policy", str(default), "--snapshot", mixed).stdout.splitlines()
+    at = lines.index(next(line for line in lines if line.startswith("NAME")))
+    assert [line.split() for line in lines[at : at + 6]] == [
+        ["NAME", "IN", "FORCE", "MOVES", "base"],
+        ["wait", "350", "0%", "350"],
+        ["remaining", "450", "13%", "450"],
+        ["size", "200", "0%", "200"],
+        ["qos", "500", "87%", "500"],
+        ["gres_fit", "100", "0%", "100"],
+    ]
+    idle = "Weights that move nothing in today's queue, as all jobs are alike in it"
+    assert f"{idle}: wait (350), size (200), gres_fit (100)." in lines
+
+
+def test_show_weighs_by_the_weights_in_force(mixed: str, tmp_path: Path) -> None:
+    """By a policy without QOS the remaining time moves all; a weight of 0 isn't called idle."""
+    other = tmp_path / "other.yaml"
+    other.write_text("factors: {wait: {}, remaining: {}, size: {}, gres_fit: {}}\n")
+    told = shown(str(other), mixed, "2026-12-01T12:00")["influence"]
+    assert {one["name"]: round(one["share"], 6) for one in told if one["share"]} == {"remaining": 1.0}
+    assert [one["name"] for one in told if one["idle"]] == ["wait", "size", "gres_fit"]
 
 
 def test_show_without_a_snapshot_says_what_is_not_known(policy: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from slurm_score.cli import main
 from slurm_score.cli.history_import import import_sacct
 from slurm_score.model import Predicted
 from slurm_score.predict.store import open_history
-from slurm_score.run_times import SACCT
+from slurm_score.run_times import LATE_S, SACCT
 from slurm_score.snapshot import Snapshot, write_snapshot
 from tests.unit.builders import DAY, NOW, make_cluster, make_job, make_policy
 from tests.unit.test_run_times import Accounting, ended
@@ -54,7 +54,7 @@ def test_accounting_is_imported_day_by_day_from_where_it_stopped(
             import_sacct(store, slurm, now, 2.5 * DAY, anonymise=False)
         assert store.count() == 5
     edges = [NOW - int(2.5 * DAY), NOW - int(1.5 * DAY), NOW - DAY // 2, NOW]
-    assert slurm.asked == [*itertools.pairwise(edges), (NOW, NOW + 10)]
+    assert slurm.asked == [*itertools.pairwise(edges), (NOW - int(LATE_S), NOW + 10)]
     assert capsys.readouterr().out.splitlines()[0].endswith(": 2 runs, 2 new")
 
 

@@ -4,6 +4,7 @@ import logging
 import os
 import pwd
 import secrets
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,7 +18,7 @@ from slurm_score.errors import (
 )
 from slurm_score.model import EndedRun, PastRun
 from slurm_score.predict.sources import SACCT_FIELDS
-from slurm_score.slurm.commands import Answer
+from slurm_score.slurm.commands import Answer, CommandGateway
 from slurm_score.slurm.gateway import ControllerHost
 from slurm_score.slurm.parse import ACTIVE_STATES
 from tests.unit.builders import NOW
@@ -66,6 +67,47 @@ def test_cluster_is_read_at_slurmctlds_time() -> None:
     assert cluster.qos == {"normal": 0, "high": 1000}
     assert [(node.name, node.switch) for node in cluster.nodes] == [("g1", "s1")]
     assert {name: r.active for name, r in cluster.reservations.items()} == {"later": False, "course": True}
+
+
+def test_a_field_that_sacct_does_not_know_is_not_asked_for_again() -> None:
+    """22.05 has no Restarts, says so, and prints no run (observed)."""
+    asked: list[str] = []
+
+    def old(argv: Sequence[str], _stdin: str, _timeout_s: float) -> Answer:
+        asked.append(argv[-1])
+        if "Restarts" in argv[-1]:
+            return Answer(1, "", 'sacct: error: Invalid field requested: "Restarts"\n')
+        between = next(word for word in argv if word.startswith("--delimiter=")).partition("=")[2]
+        row = (
+            "7",
+            "alice",
+            "lab",
+            "main",
+            "normal",
+            "cpu=4",
+            "60",
+            "1500",
+            "1600",
+            "20",
+            "FAILED",
+            "",
+            "train-1",
+        )
+        return Answer(0, between.join(row) + "\n", "")
+
+    door = CommandGateway(run=old)
+    for _ in range(2):
+        (run,) = door.read_ended_runs(1000, 2000)
+        assert (run.job_id, run.state, run.name, run.restarts) == (7, "FAILED", "train-#", 0)
+    assert ["Restarts" in fields for fields in asked] == [True, False, False]
+
+
+def test_another_complaint_of_sacct_is_an_error() -> None:
+    """Nothing is asked again and again."""
+    slurm = Slurm(sacct=Answer(1, "", 'sacct: error: Invalid field requested: "JobName"\n'))
+    with pytest.raises(CommandFailedError, match='Invalid field requested: "JobName"'):
+        gateway(slurm).read_ended_runs(1000, 2000)
+    assert len(slurm.asked) == 1
 
 
 def test_past_runs_are_asked_for_by_number() -> None:

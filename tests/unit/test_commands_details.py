@@ -8,7 +8,7 @@ from slurm_score.errors import ControllerDownError, UnparseableAnswerError
 from slurm_score.model import Job
 from slurm_score.slurm.commands import Answer, CommandGateway
 from slurm_score.slurm.gateway import WriteGuard
-from slurm_score.slurm.parse import JOB_FIELDS
+from slurm_score.slurm.parse import JOB_FIELDS, USER_TEXTS
 from tests.unit.builders import NOW
 from tests.unit.slurm_texts import CONFIG, END, NODE, PARTITION, SEP, squeue_line
 
@@ -41,8 +41,9 @@ class OldSlurm:
 
     @staticmethod
     def _row(line: str, names: Sequence[str]) -> str:
-        values = zip(JOB_FIELDS, line.removesuffix(END + "\n").split(SEP), strict=True)
-        return SEP.join(value for name, value in values if name in names) + END + "\n"
+        values = dict(zip(JOB_FIELDS, line.replace(END, SEP).split(SEP), strict=False))
+        known = (name for name in names if name in values)
+        return "".join(values[name] + (END if name in USER_TEXTS else SEP) for name in known) + "\n"
 
 
 def gateway(slurm: OldSlurm) -> CommandGateway:

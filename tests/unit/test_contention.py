@@ -4,6 +4,7 @@ The cluster has four a100 (two nodes of two) and four v100 (one node) in partiti
 """
 
 import math
+from itertools import product
 
 import pytest
 
@@ -11,10 +12,13 @@ from slurm_score.contention import (
     acceptable_types,
     accepted_types,
     contention,
+    demand_with,
+    gpu_demand,
     gpu_pressure,
     match_now,
     of_type,
     preferred_types,
+    pressure_of,
     usable_units,
 )
 from slurm_score.gpu_types import SHIPPED, GpuFacts, GpuTypes
@@ -220,3 +224,20 @@ def test_shards_of_one_type_are_those_of_its_gpus(gpu_type: str, types: tuple[tu
     found = ask_of(make_job(shards=GpuRequest(3), partitions=("gpu",)))
     assert found is not None
     assert of_type(found, gpu_type).shards.types == types
+
+
+def test_demand_with_another_job_in_place_of_one_is_that_of_the_whole_queue() -> None:
+    """Arrays with all their tasks, types that only one of both accepts, and requests that ask for nothing."""
+    wants = ("gpu:a100:1", "gpu:v100:2", "gpu:1", "gpu:h100:1", "")
+    jobs = [
+        make_gpu_job(place, gres, tasks=tasks) if gres else make_job(place)
+        for place, (gres, tasks) in enumerate(product(wants, ("", "0-4")), start=1)
+    ]
+    cluster = make_cluster()
+    for job, other in product(jobs, jobs):
+        whole = [other if one is job else one for one in jobs]
+        demand = demand_with(gpu_demand(jobs, cluster), job, other, cluster)
+        assert demand == gpu_demand(whole, cluster)
+        assert pressure_of(demand) == gpu_pressure(whole, cluster)
+        alone = demand_with(gpu_demand([job], cluster), job, other, cluster)
+        assert pressure_of(alone) == gpu_pressure([other], cluster)

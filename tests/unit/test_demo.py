@@ -64,7 +64,7 @@ def test_the_demo_shows_the_queue_before_and_after_and_explains_one_job() -> Non
     text = "".join(show.show_four_jobs())
     assert "Slurm's order: JOB-001 JOB-002 JOB-003 JOB-004" in text
     assert "Slurm's order: JOB-004 JOB-001 JOB-003 JOB-002" in text
-    assert text.count("JOBID  PARTITION  USER  SCORE  WAIT  REMAIN  SIZE  QOS  GRESFIT") == 2
+    assert text.count("JOBID  PARTITION  USER  SCORE  RANK  WAIT  REMAIN  SIZE  QOS  GRESFIT") == 2
     assert "Job 4 of dee, partition main, QOS critical" in text
     assert "JOB-004  00:01:15  00:00:00  00:01:15 earlier" in text
 

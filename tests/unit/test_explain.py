@@ -1,12 +1,15 @@
 """slurm_score/explain.py: one job's score in words and numbers, and what blocks it."""
 
+from dataclasses import replace
+
 import pytest
 
 from slurm_score.explain import Explanation, blocker, explain_job
-from slurm_score.model import Job
+from slurm_score.model import Job, Offsets
 from slurm_score.policy import Policy
 from slurm_score.score import score_queue
-from tests.unit.builders import HOUR, make_gpu_job, make_job, make_queue
+from slurm_score.standing import Standing
+from tests.unit.builders import HOUR, NOW, make_gpu_job, make_job, make_queue
 
 
 def explain(*jobs: Job, i: int = 0) -> Explanation:
@@ -33,6 +36,18 @@ def test_parts_add_up_to_the_score() -> None:
         "QOS high has priority 1000 of at most 1000",
         "asks for no GPU",
     ]
+
+
+def test_shares_tell_what_part_of_the_score_each_factor_makes() -> None:
+    """225 + 100 + 0 of 225 + 50 + 125: the time limit makes more than half of it."""
+    told = explain(make_job(time_limit_s=1800.0, cpus=6, qos="low"))
+    assert [line.share for line in told.terms] == [0.0, 0.5625, 0.125, 0.3125, 0.0]
+
+
+def test_a_score_of_0_has_shares_of_0() -> None:
+    """Nothing is divided by it."""
+    told = explain(make_job(time_limit_s=float("inf"), partitions=()))
+    assert (told.score, {line.share for line in told.terms}) == (0.0, {0.0})
 
 
 def test_sub_terms_are_shown_beside_their_factor() -> None:
@@ -81,6 +96,82 @@ def test_rank_counts_jobs_that_share_a_partition_and_could_start(i: int, rank: i
     assert (told.rank, told.of) == (rank, of)
 
 
+def test_standing_counts_those_that_want_the_same_type_and_the_gpus_before_it() -> None:
+    """Five tasks of two GPUs each and a job that takes any type; no v100, nothing held, no CPU job."""
+    jobs = (
+        make_gpu_job(1, "gpu:a100:1"),
+        make_gpu_job(2, "gpu:v100:1", qos="high"),
+        make_gpu_job(3, "gpu:a100:2", qos="high", tasks="0-4"),
+        make_gpu_job(4, "gpu:2", qos="low"),
+        make_gpu_job(5, "gpu:a100:1", priority=0),
+        make_job(6, partitions=("gpu",), qos="high"),
+    )
+    assert explain(*jobs).standings == (Standing("gpu", ("a100",), 3, 3, 12),)
+    assert explain(*jobs, i=3).standings == (Standing("gpu", ("a100", "v100"), 3, 4, 11),)
+
+
+def test_standing_is_told_for_each_partition() -> None:
+    """A job in two of them has two places; without GPUs all that could start count."""
+    jobs = (
+        make_job(1, partitions=("main", "gpu")),
+        make_job(2, qos="high"),
+        make_gpu_job(3, "gpu:a100:1", qos="high"),
+        make_job(4, time_limit_s=86400.0),
+    )
+    assert explain(*jobs).standings == (Standing("main", (), 2, 3, 0), Standing("gpu", (), 2, 2, 0))
+
+
+@pytest.mark.parametrize(
+    ("i", "rank"),
+    [
+        pytest.param(0, 3, id="the last of those submitted at once, by its number"),
+        pytest.param(1, 2, id="the lower number"),
+        pytest.param(2, 1, id="submitted earlier, though its number is higher"),
+    ],
+)
+def test_ties_go_by_submission_and_then_by_number(i: int, rank: int) -> None:
+    """As Slurm orders jobs of one priority."""
+    since = {"eligible_s": 0}
+    jobs = (
+        make_job(8, submit_s=NOW - 60, **since),
+        make_job(7, submit_s=NOW - 60, **since),
+        make_job(9, submit_s=NOW - 61, **since),
+    )
+    told = explain(*jobs, i=i)
+    assert (told.standings[0].rank, told.rank) == (rank, rank)
+
+
+def test_a_request_that_no_node_can_serve_stands_in_no_line_for_a_type() -> None:
+    """It accepts none of those that there are."""
+    assert explain(make_gpu_job(1, "gpu:h100:1")).standings == (Standing("gpu", (), 1, 1, 0),)
+
+
+def test_site_factor_is_points_and_offset_and_slurm_adds_its_own_parts() -> None:
+    """158.3 + 40.5 is 199, rounded; Slurm holds 190 and makes 190 + 30 + 12 - 5 = 227 of it."""
+    job = make_job(site_factor=190, slurm_parts=(30, 0, 0, 0, 0, 12, 5, 0), priority=227)
+    queue = replace(make_queue(job), offsets=Offsets(40.5, 7.0))
+    told = explain_job(queue, score_queue(queue, Policy()), Policy(), 0)
+    assert (round(told.points, 2), told.offset, told.site_wanted) == (158.33, 40.5, 199)
+    assert told.slurm_parts == {
+        "age": 30,
+        "assoc": 0,
+        "fairshare": 0,
+        "job_size": 0,
+        "partition": 0,
+        "qos": 12,
+        "nice": 5,
+        "tres": 0,
+    }
+    assert told.priority == 227
+
+
+def test_past_the_guard_its_minutes_count_from_where_the_tier_begins() -> None:
+    """An hour past 45 h: 60 points on 1600 + 1089 + 1 and the tier's own offset."""
+    queue = replace(make_queue(make_job(wait_s=46 * HOUR)), offsets=Offsets(40.5, 7.0))
+    told = explain_job(queue, score_queue(queue, Policy()), Policy(), 0)
+    assert (told.points, told.offset, told.site_wanted) == (60.0, 2697.0, 2757)
+
+
 def test_untouched_job_says_why() -> None:
     """Case 36: pinned by an admin, skipped and told so."""
     assert explain(make_job(priority=5000, pinned=True)).untouched == "pinned"
@@ -111,6 +202,19 @@ def test_job_that_waits_its_turn_has_no_blocker(reason: str) -> None:
         (
             make_job(reason="QOSMaxJobsPerUserLimit"),
             "a limit of its QOS is reached: QOSMaxJobsPerUserLimit",
+        ),
+        (make_job(reason="QOSMinGRES"), "it asks for less than its QOS demands: QOSMinGRES"),
+        (
+            make_job(reason="QOSNotAllowed"),
+            "its partition or its association doesn't let its QOS in: QOSNotAllowed",
+        ),
+        (
+            make_job(reason="Nodes required for job are DOWN"),
+            "nodes that it needs are not available: Nodes required for job are DOWN",
+        ),
+        (
+            make_job(reason="JobHoldMaxRequeue", priority=0),
+            "it was requeued too often; Slurm holds it: JobHoldMaxRequeue",
         ),
         (make_job(reason="AssocGrpGRES"), "a limit of its association is reached: AssocGrpGRES"),
         (make_job(reason="Priority", priority=0), "it is held at priority 0"),

@@ -1,6 +1,5 @@
-"""slurm_score/service/handlers.py: what the service answers to the hook and to the reports."""
+"""slurm_score/service/handlers.py: what the service answers to the hook."""
 
-import json
 import math
 from typing import Any
 
@@ -14,17 +13,12 @@ from slurm_score.policy import Mode, Policy
 from slurm_score.service.handlers import (
     NewJob,
     ScoreAnswer,
-    Scored,
     ScoreRequest,
-    explain,
-    find_job,
     job_from_request,
-    list_jobs,
     neutral_answer,
-    score_snapshot,
 )
 from slurm_score.snapshot import Snapshot
-from tests.unit.builders import NOW, make_cluster, make_gpu_job, make_job, make_policy, typed
+from tests.unit.builders import NOW, make_cluster, make_policy, typed
 
 ENFORCE = make_policy(mode="enforce")
 LIMIT_WORD = "time_limit_min.literal['UNLIMITED']"
@@ -251,79 +245,6 @@ def test_bad_fields_of_a_request_are_reported(body: str, fields: list[str]) -> N
     with pytest.raises(ValidationError) as caught:
         ScoreRequest.model_validate_json(body)
     assert [".".join(map(str, error["loc"])) for error in caught.value.errors()] == fields
-
-
-# reports
-
-
-def scored() -> Scored:
-    """Return a scored snapshot: an array, a held job, a guarded one, a GPU job, a running one."""
-    return score_snapshot(
-        snapshot(
-            make_job(9, label="9_[3-9%3]", update_id="9_[3-9]", tasks="3-9"),
-            make_job(10, priority=0, reason="JobHeldUser"),
-            make_job(11, wait_s=46 * 3600),
-            make_gpu_job(12, "gpu:a100:4", site_factor=None),
-            make_job(13, state="RUNNING"),
-            make_job(14, label="9_2", update_id="9_2"),
-        )
-    )
-
-
-def test_list_holds_pending_jobs_best_first() -> None:
-    """Running jobs are left out; held ones are listed with what blocks them."""
-    answer = list_jobs(scored())
-    assert [row["job"] for row in answer["jobs"]] == ["11", "12", "9_[3-9%3]", "10", "9_2"]
-    assert (answer["time_s"], answer["mode"], answer["policy"]) == (NOW, "enforce", ENFORCE.hash)
-    assert answer["weights"] == {"wait": 350, "remaining": 450, "size": 200, "qos": 500, "gres_fit": 100}
-    assert list(answer["headers"].values()) == ["WAIT", "REMAIN", "SIZE", "QOS", "GRESFIT"]
-
-
-def test_row_of_a_job_has_its_parts() -> None:
-    """4 of the 8 GPUs, 2 h by default but 1 h asked: 150 + 100 + 100 x 1/2; what Slurm holds isn't known."""
-    row = next(row for row in list_jobs(scored())["jobs"] if row["job"] == "12")
-    assert row["parts"] == {"wait": 0.0, "remaining": 150.0, "size": 100.0, "qos": 0.0, "gres_fit": 50.0}
-    assert (row["site"], row["site_held"], row["score"], row["guarded"]) == (300, None, 300.0, False)
-    assert (row["eligible"], row["untouched"], row["blocker"]) == (True, "not ranked by Slurm yet", "")
-
-
-def test_held_job_is_listed_with_its_reason() -> None:
-    """Case 34: never touched, but shown."""
-    row = next(row for row in list_jobs(scored())["jobs"] if row["job"] == "10")
-    assert (row["eligible"], row["untouched"]) == (False, "held")
-    assert row["blocker"] == "its user holds it: JobHeldUser"
-
-
-@pytest.mark.parametrize(
-    ("job_id", "label"),
-    [
-        ("11", "11"),
-        ("9_[3-9%3]", "9_[3-9%3]"),
-        ("9_[3-9]", "9_[3-9%3]"),
-        ("9", "9_[3-9%3]"),
-        ("9_2", "9_2"),
-        ("14", "9_2"),
-    ],
-)
-def test_job_is_found_by_each_of_its_ids(job_id: str, label: str) -> None:
-    """As squeue prints it, as scontrol takes it, by the array's number, or by the record's own."""
-    found = find_job(answer := scored(), job_id)
-    assert found is not None
-    assert answer.queue.jobs[found].label == label
-
-
-@pytest.mark.parametrize("job_id", ["", "13", "99", "1", "9_", "x", "11 "])
-def test_job_that_is_not_pending_is_not_found(job_id: str) -> None:
-    """Running, gone, or no id at all."""
-    assert find_job(scored(), job_id) is None
-
-
-def test_answers_are_plain_json() -> None:
-    """No infinity, no NaN: every JSON reader takes them."""
-    answer = scored()
-    told = [list_jobs(answer), *(explain(answer, i) for i in range(len(answer.queue)))]
-    assert json.loads(json.dumps(told, allow_nan=False)) is not None
-    assert sum(term["part"] for term in explain(answer, 3)["terms"]) == 300.0
 
 
 def test_a_held_job_is_left_alone_whatever_the_age_of_the_snapshot() -> None:

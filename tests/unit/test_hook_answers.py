@@ -53,10 +53,10 @@ def test_question_is_answered_anew_by_a_new_snapshot_and_policy(files: Service, 
 
 
 def test_what_no_score_depends_on_makes_no_new_job(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs that differ in name only, as those of a script in a loop, are scored once."""
-    answer = ask(hook, qos="high", name="a")
+    """Jobs that differ in a number in their name, as those of a script in a loop, are scored once."""
+    answer = ask(hook, qos="high", name="train-1")
     monkeypatch.setattr("slurm_score.service.handlers.score_queue", None)
-    assert ask(hook, qos="high", name="b") == answer
+    assert ask(hook, qos="high", name="train-27", licenses="matlab") == answer
 
 
 def test_what_a_score_depends_on_makes_a_new_job(hook: Hook) -> None:

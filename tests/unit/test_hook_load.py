@@ -101,7 +101,7 @@ def test_request_says_which_hook_asks_and_since_when(bare_hook: Hook, service: S
     version = bare_hook.lua.eval("_VERSION")
     assert service.headers[0] == {
         "Host": "slurm-score",
-        "User-Agent": f"slurm_score.lua/{VERSION} ({version}; loaded 1700000001)",
+        "User-Agent": f"slurm_score.lua/{VERSION} ({version}; loaded 1700000001; failed 0; resting 0)",
         "Content-Type": "application/json",
         "Content-Length": str(len(service.requests[0])),
     }

@@ -20,14 +20,28 @@ ARROW = (
         "nodestate",
         "constraint",
     ),
-    ("model",),
+    ("slurm_config", "model"),
     ("request", "columns", "inventory", "placement", "contention", "never", "supply"),
     ("factors", "settings", "conditions"),
     ("policy", "policy_yaml"),
     ("score", "profiles"),
-    ("plan", "explain", "advice", "tuning", "tuning_scheduler", "tuning_weights"),
+    (
+        "plan",
+        "explain",
+        "standing",
+        "obstacles",
+        "changes",
+        "counterfactual",
+        "ranks",
+        "whatif",
+        "advice",
+        "tuning",
+        "tuning_scheduler",
+        "tuning_weights",
+    ),
     (
         "predict",
+        "figures",
         "slurm",
         "service",
         "snapshot",
@@ -35,18 +49,24 @@ ARROW = (
         "watch",
         "lock",
         "zone",
+        "users",
         "hookfile",
         "sim",
-        "report",
     ),
     ("suitability", "run_times", "pace", "brakes", "burst", "duty", "reprioritizer", "loop"),
-    ("checks",),
+    ("checks", "status", "report"),
     ("gather",),
     ("demo", "cli"),
 )
 """Parts of the package from left to right: each imports its own group and those to the left of it."""
 
-PURE = frozenset(part for group in ARROW[:7] for part in group) | {"suitability", "checks", "pace"}
+PURE = frozenset(part for group in ARROW[:7] for part in group) | {
+    "suitability",
+    "checks",
+    "pace",
+    "figures",
+    "status",
+}
 WORLDLY = frozenset(
     Path("sim", name) for name in ("inputs.py", "jit.py", "report.py", "swf.py", "table.py", "traces.py")
 )

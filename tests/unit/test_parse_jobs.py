@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from slurm_score.gres import NO_GPUS, GpuRequest
-from slurm_score.hints import Hints
+from slurm_score.hints import Hints, parse_hints
 from slurm_score.model import Job, PastRun
 from slurm_score.slurm.parse import JOB_FIELDS, parse_squeue, squeue_format
 from slurm_score.slurm.parse_accounting import parse_past_runs
@@ -24,10 +24,10 @@ def read(**changes: str) -> Job:
 
 
 def test_format_asks_for_every_field_without_a_width() -> None:
-    """Case 12: a field with a width is cut; the comment comes last, with the end of the record behind it."""
+    """Case 12: a field with a width is cut; users' words come last, with what ends them behind each."""
     asked = squeue_format("<", ">").split(",")
     assert asked[0] == "JobID:<"
-    assert asked[-1] == "Comment:>"
+    assert asked[-3:] == ["Origin:<", "Name:>", "Comment:>"]
     assert [field.partition(":")[0] for field in asked] == list(JOB_FIELDS)
 
 
@@ -46,6 +46,7 @@ def test_pending_job_is_read() -> None:
         submit_s=1_699_990_000,
         eligible_s=1_699_990_000,
         time_limit_s=3600.0,
+        name="train-1",
     )
 
 
@@ -150,11 +151,12 @@ def test_field_of_a_job_is_read(changes: dict[str, str], expected: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    "comment",
+    "words",
     [
         pytest.param("two\nlines", id="newline"),
         pytest.param(f"a{SEP}b{SEP}c", id="separators"),
-        pytest.param(f"forged\n{line()}".removesuffix(END + "\n"), id="a forged record"),
+        pytest.param(f"forged\n{line()}".replace(END, SEP), id="a forged record"),
+        pytest.param(f"forged{END[:-1]}\n{line(Name='x')}".replace(END, END[:-1]), id="nearly the end"),
         pytest.param("x'; touch /tmp/pwn; echo '", id="case 29, quotes"),
         pytest.param('{"a":"b;c"}', id="case 29, JSON"),
         pytest.param("caf\ufffd", id="bytes that were no UTF-8"),
@@ -163,12 +165,15 @@ def test_field_of_a_job_is_read(changes: dict[str, str], expected: dict[str, Any
         pytest.param("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028", id="every other end of a line"),
     ],
 )
-def test_no_comment_can_break_or_forge_a_record(comment: str) -> None:
-    """The record's end is unguessable, so three jobs stay three jobs."""
-    text = line(JobID="1") + line(JobID="2", Comment=comment) + line(JobID="3")
+@pytest.mark.parametrize("field", ["Name", "Comment"])
+def test_no_words_of_a_user_can_break_or_forge_a_record(field: str, words: str) -> None:
+    """What ends them is unguessable, so three jobs stay three jobs, and a name is no comment."""
+    known = {"Name": "train", "Comment": "score: est=20m"} | {field: words}
+    text = line(JobID="1") + line(JobID="2", **known) + line(JobID="3")
     reading = parse_squeue(text, SEP, END)
     assert [job.job_id for job in reading.items] == [1, 2, 3]
     assert reading.problems == []
+    assert (reading.items[1].name, reading.items[1].hints) == (known["Name"], parse_hints(known["Comment"]))
 
 
 @pytest.mark.parametrize(
@@ -205,21 +210,37 @@ def test_empty_queue_has_no_jobs(text: str) -> None:
 
 # sprio: id | priority | SITE | age | assoc | fairshare | jobsize | partition | QOS | nice
 
+NO_PARTS = (0,) * 8
+
 
 @pytest.mark.parametrize(
     ("text", "row"),
     [
-        pytest.param("12|1700|700|100|0|400|0|0|500|0|", PriorityRow(12, 700, False), id="scored"),
-        pytest.param("12|1|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, False), id="fresh"),
-        pytest.param("17|5000|0|0|0|0|0|0|0|0|", PriorityRow(17, 0, True), id="case 36: pinned"),
-        pytest.param("12|7|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, False), id="seven parts lost by rounding"),
-        pytest.param("12|8|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, True), id="more than rounding can hide"),
-        pytest.param("12|5000|5000|0|0|0|0|0|0|0|", PriorityRow(12, 5000, False), id="ours alone"),
-        pytest.param("12|1|-300|0|0|0|0|0|0|0|", PriorityRow(12, -300, False), id="negative, of an admin"),
         pytest.param(
-            "12|3000|0|0|0|0|0|0|0|0|cpu=1000,gres/gpu=2000", PriorityRow(12, 0, False), id="TRES alone"
+            "12|1700|700|100|0|400|0|0|500|0|",
+            PriorityRow(12, 700, False, (100, 0, 400, 0, 0, 500, 0, 0)),
+            id="scored",
         ),
-        pytest.param("12|400|0|0|0|0|0|0|500|100|", PriorityRow(12, 0, False), id="nice"),
+        pytest.param("12|1|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, False, NO_PARTS), id="fresh"),
+        pytest.param("17|5000|0|0|0|0|0|0|0|0|", PriorityRow(17, 0, True, NO_PARTS), id="case 36: pinned"),
+        pytest.param(
+            "12|7|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, False, NO_PARTS), id="seven parts lost by rounding"
+        ),
+        pytest.param(
+            "12|8|0|0|0|0|0|0|0|0|", PriorityRow(12, 0, True, NO_PARTS), id="more than rounding can hide"
+        ),
+        pytest.param("12|5000|5000|0|0|0|0|0|0|0|", PriorityRow(12, 5000, False, NO_PARTS), id="ours alone"),
+        pytest.param(
+            "12|1|-300|0|0|0|0|0|0|0|", PriorityRow(12, -300, False, NO_PARTS), id="negative, of an admin"
+        ),
+        pytest.param(
+            "12|3000|0|0|0|0|0|0|0|0|cpu=1000,gres/gpu=2000",
+            PriorityRow(12, 0, False, (0, 0, 0, 0, 0, 0, 0, 3000)),
+            id="TRES alone",
+        ),
+        pytest.param(
+            "12|400|0|0|0|0|0|0|500|100|", PriorityRow(12, 0, False, (0, 0, 0, 0, 0, 500, 100, 0)), id="nice"
+        ),
         pytest.param(
             "17|5000|-2147483648|0|0|0|0|0|0|-2147483648|", PriorityRow(17, 0, True), id="22.05, partitions"
         ),

@@ -47,6 +47,8 @@ def test_jobs_are_joined_with_the_site_factors_that_sprio_shows(monkeypatch: pyt
             eligible_s=1_699_990_000,
             time_limit_s=3600.0,
             site_factor=700,
+            slurm_parts=(500, 0, 0, 0, 0, 0, 0, 0),
+            name="train-1",
         ),
     )
     assert [argv[0] for argv, _ in slurm.asked] == ["sprio"]
@@ -178,7 +180,8 @@ def test_cluster_is_read_from_pyslurm_and_the_commands(monkeypatch: pytest.Monke
     slurm = commands()
     cluster = door(slurm).read_cluster()
     assert (cluster.time_s, cluster.config.release, cluster.qos) == (NOW, "22.05.8", {"high": 1000})
-    assert cluster.partitions == {"main": Partition(name="main", default=True, max_time_s=604800.0, cpus=24)}
+    main = Partition(name="main", default=True, max_time_s=604800.0, cpus=24, access="not told")
+    assert cluster.partitions == {"main": main}
     assert cluster.nodes == (
         Node(
             name="g1",

@@ -1,64 +1,8 @@
-"""slurm_score/report: tables like sprio's, and explanations, as text."""
-
-from typing import Any
+"""slurm_score/report/table.py: tables like sprio's, as text."""
 
 import pytest
 
-from slurm_score.policy import Policy
-from slurm_score.report.explanation import format_explanation
-from slurm_score.report.table import format_queue, format_table, format_weights
-from slurm_score.service.handlers import explain, list_jobs, score_snapshot
-from slurm_score.snapshot import Snapshot
-from tests.unit.builders import make_cluster, make_job
-
-JOBS = (
-    make_job(7, qos="high", time_limit_s=1800.0, cpus=6),
-    make_job(8, wait_s=27 * 3600, user="zoë"),
-    make_job(9, eligible_s=None, reason="Dependency", dependency="afterok:7"),
-)
-
-
-def answer() -> dict[str, Any]:
-    """Return what the service says about the three jobs."""
-    return list_jobs(score_snapshot(Snapshot(policy=Policy(), cluster=make_cluster(), jobs=JOBS)))
-
-
-def explained(i: int) -> dict[str, Any]:
-    """Return what the service explains of one of them."""
-    return explain(score_snapshot(Snapshot(policy=Policy(), cluster=make_cluster(), jobs=JOBS)), i)
-
-
-def test_queue_is_shown_like_sprio_does() -> None:
-    """Best first, points for each factor, numbers to the right; who can't start yet is left out."""
-    assert format_queue(answer()).splitlines() == [
-        "JOBID  PARTITION  USER   SCORE  WAIT  REMAIN  SIZE  QOS  GRESFIT",
-        "7      main       alice    775     0     225    50  500        0",
-        "8      main       zoë      333   175     150     8    0        0",
-    ]
-
-
-def test_weights_are_shown_like_sprio_does() -> None:
-    """sprio -w: one row, the score column holds the sum."""
-    assert format_weights(answer()).splitlines() == [
-        "JOBID    PARTITION  USER  SCORE  WAIT  REMAIN  SIZE  QOS  GRESFIT",
-        "Weights                    1600   350     450   200  500      100",
-    ]
-
-
-def test_queue_can_be_shown_in_the_order_that_slurm_held() -> None:
-    """By priority, ties by submit time: what the scores would change stands beside it."""
-    told = answer()
-    told["jobs"][0] |= {"priority": 1}
-    told["jobs"][1] |= {"priority": 900}
-    lines = format_queue(told, by_priority=True).splitlines()
-    assert [line.split()[0] for line in lines] == ["JOBID", "8", "7"]
-
-
-def test_empty_queue_is_a_header() -> None:
-    """Nothing waits; the columns are still named."""
-    assert format_queue(answer() | {"jobs": []}).splitlines() == [
-        "JOBID  PARTITION  USER  SCORE  WAIT  REMAIN  SIZE  QOS  GRESFIT"
-    ]
+from slurm_score.report.table import Column, cut, fitted, format_table, lines_of
 
 
 def test_wide_characters_keep_the_columns() -> None:
@@ -95,56 +39,6 @@ def test_long_value_is_not_cut() -> None:
     assert format_table(["JOBID", "USER"], [[name, "bob"]]).splitlines()[1] == f"{name}  bob"
 
 
-def test_explanation_is_the_formula_in_words_then_in_numbers() -> None:
-    """Words, numbers, terms, result: each line adds up to the next."""
-    assert (
-        format_explanation(explained(0))
-        == f"""\
-Job 7 of alice, partition main, QOS high
-
-score = sum of weight x factor over wait, remaining, size, qos, gres_fit
-      = 350 x 0.0000 + 450 x 0.5000 + 200 x 0.2500 + 500 x 1.0000 + 100 x 0.0000
-      = 0.0 + 225.0 + 50.0 + 500.0 + 0.0
-      = 775.0
-
-wait           0.0  has waited 00:00:00 of 2-06:00:00
-remaining    225.0  00:30:00 to run by its time limit; one half at 00:30:00
-size          50.0  asks for 6 of the 24 CPUs of its partition
-qos          500.0  QOS high has priority 1000 of at most 1000
-gres_fit       0.0  asks for no GPU (scarcity 0.00, ready 0.00, match 0.00, packing 0.00, spread 0.00)
-
-SiteFactor wanted 775, Slurm holds 0.
-It is number 1 of 2 in its partition.
-Policy {Policy().hash}.
-"""
-    )
-
-
-def test_explanation_of_a_blocked_job_says_what_it_waits_for() -> None:
-    """Not its place in the queue, which doesn't matter yet."""
-    assert format_explanation(explained(2)).splitlines()[-3:] == [
-        "SiteFactor wanted 158, Slurm holds 0.",
-        "What it waits for is not the score: it waits for another job (afterok:7): Dependency.",
-        f"Policy {Policy().hash}.",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"untouched": "pinned"}, "Left alone: pinned; the policy would give it 775."),
-        ({"site_held": None}, "SiteFactor wanted 775, Slurm holds a SiteFactor that Slurm doesn't tell."),
-        (
-            {"guard": "it has waited longer than 1-21:00:00: above every score, in order of wait"},
-            "Guard: it has waited longer than 1-21:00:00: above every score, in order of wait.",
-        ),
-    ],
-)
-def test_explanation_tells_what_overrules_the_score(changes: dict[str, Any], line: str) -> None:
-    """Pins, the guard, and what Slurm doesn't tell."""
-    assert line in format_explanation(explained(0) | changes).splitlines()
-
-
 def test_a_table_has_no_colour_even_where_it_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     """FORCE_COLOR is for terminals; the table is text."""
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -154,3 +48,51 @@ def test_a_table_has_no_colour_even_where_it_is_forced(monkeypatch: pytest.Monke
 def test_a_wide_row_is_not_cut() -> None:
     """Nothing is lost where a name is long."""
     assert "x" * 2000 in format_table(["USER"], [["x" * 2000]])
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("gpu", 3, "gpu"),
+        ("gpus", 3, "gp+"),
+        ("gpus", 1, "+"),
+        ("日本語", 6, "日本語"),
+        ("日本語", 5, "日本+"),
+        ("日本語", 4, "日+"),
+        ("e\u0301te\u0301", 3, "e\u0301te\u0301"),
+    ],
+)
+def test_cut_text_ends_with_a_mark(text: str, width: int, shown: str) -> None:
+    """As Slurm's own tables cut; a wide character that has no room for both its cells goes as a whole."""
+    assert cut(text, width) == shown
+
+
+COLUMNS = [
+    Column(header="JOBID", cells=["123456789"]),
+    Column(header="USER", cells=["alexandria"], least=6, spare=1),
+    Column(header="NAME", cells=["x" * 30], least=8, spare=3),
+    Column(header="SCORE", cells=["775"], right=True),
+    Column(header="WAIT", cells=["10"], right=True, spare=2),
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "line", "left_out"),
+    [
+        (70, "123456789  alexandria  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx    775    10", []),
+        (60, "123456789  alexandria  xxxxxxxxxxxxxxxxxxxxxxx+    775    10", []),
+        (41, "123456789  alexan+  xxxxxxx+    775    10", []),
+        (39, "123456789 alexand+ xxxxxxxx+   775   10", []),
+        (36, "123456789 alexa+ xxxxxxx+   775   10", []),
+        (35, "123456789  alexandria    775    10", ["NAME"]),
+        (20, "123456789    775", ["USER", "WAIT", "NAME"]),
+        (5, "123456789   775", ["USER", "WAIT", "NAME"]),
+    ],
+)
+def test_a_table_is_cut_then_moved_together_then_robbed_of_columns(
+    width: int, line: str, left_out: list[str]
+) -> None:
+    """The widest column gives way first; ids, numbers and what has no `spare` stay whatever the width."""
+    found = fitted(COLUMNS, width)
+    assert list(lines_of(found.columns, gap=found.gap))[1] == line
+    assert [column.header for column in found.left_out] == left_out

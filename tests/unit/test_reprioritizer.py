@@ -67,6 +67,19 @@ def test_enforce_sets_what_changed_and_the_second_cycle_sets_nothing(tmp_path: P
     assert reprioritizer.cycle().sent == 0
 
 
+def test_snapshot_holds_the_priorities_that_the_updates_make(tmp_path: Path) -> None:
+    """Readers add SiteFactor and Slurm's own parts up to the priority that squeue shows."""
+    slurm = busy_slurm()
+    waiting(slurm, 3)
+    reprioritizer_of(slurm, tmp_path).cycle()
+    seen = {
+        job.job_id: (job.site_factor, job.priority) for job in read_snapshot(tmp_path / "snapshot.jsonl").jobs
+    }
+    there = {job.job_id: (job.site_factor, job.priority) for job in slurm.read_jobs() if job.pending}
+    assert {job_id: seen[job_id] for job_id in there} == there
+    assert min(site for site, _ in there.values() if site is not None) > 0
+
+
 def test_held_and_pinned_jobs_are_never_updated(tmp_path: Path) -> None:
     """Cases 34 and 36: a held job stays held, a pinned one keeps its priority; both are counted."""
     slurm = busy_slurm()
