@@ -225,16 +225,17 @@ class Reprioritizer:
         self._run_times.refresh(cluster.time_s, policy.factors["remaining"].quantile)
         jobs = self._with_past_runs(found)
         told = policy.advice.time_limit and policy.mode is not Mode.OBSERVE
+        predicted = self._run_times.predicted([job for job in jobs if job.pending], cluster)
+        running = self._run_times.running(list(filter(holds_gpus, jobs)), cluster)
+        predicts = policy.factors["remaining"].predict
         return Snapshot(
             policy=policy,
             cluster=cluster,
             pressure=gpu_pressure(jobs, cluster),
-            releases=releases_of(
-                jobs, cluster, self._run_times.running(list(filter(holds_gpus, jobs)), cluster)
-            ),
+            releases=releases_of(jobs, cluster, running if predicts else {}),
             run_times=self._run_times.usual if told else {},
             estimator=self._run_times.estimator,
-            predicted=self._run_times.predicted([job for job in jobs if job.pending], cluster),
+            predicted=predicted if predicts else {},
             jobs=jobs,
         )
 

@@ -9,7 +9,7 @@ old one or the new one.
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,12 @@ class Snapshot:
             offsets=self.offsets_at(now),
             predicted=self.predicted if predicted is None else predicted,
         )
+
+    def predict(self, jobs: Sequence[Job]) -> Mapping[int, Predicted]:
+        """Return by job id how long jobs will run that weren't there in its cycle."""
+        if not self.policy.factors["remaining"].predict:
+            return {}
+        return self.estimator.predict_jobs(jobs, self.cluster, {})
 
     def offsets_at(self, now_s: float) -> Offsets:
         """Return the offsets of a later time."""

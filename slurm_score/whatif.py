@@ -78,7 +78,8 @@ class Comparison:
 
 def compare(queue: Queue, old: Policy, new: Policy) -> Comparison:
     """Return what the weights in force of `new` do to a queue that stands under those of `old`."""
-    other = replace(queue, gpu_types=new.gpu_table)
+    predicted = queue.predicted if new.factors["remaining"].predict else {}
+    other = replace(queue, gpu_types=new.gpu_table, predicted=predicted)
     scores = score_queue(queue, old), score_queue(other, new)
     before, after = rank_queue(queue, scores[0]), rank_queue(other, scores[1])
     eligible = np.flatnonzero(columns_of(queue).eligible).tolist()

@@ -65,5 +65,7 @@ def _notes(old: Policy, new: Policy) -> Iterator[str]:
     was, wanted = (policy.factors["remaining"].quantile for policy in (old, new))
     if was != wanted:
         yield f"run times are still predicted for quantile {was:g}, {wanted:g} would be learned anew"
+    if new.factors["remaining"].predict and not old.factors["remaining"].predict:
+        yield "run times aren't predicted now: all is told as if they never were"
     if old.mode != new.mode:
         yield f"mode {new.mode} instead of {old.mode}: updates are sent in enforce only"

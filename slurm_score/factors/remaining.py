@@ -23,12 +23,14 @@ class RemainingParams(FactorParams):
 
     `half_at` is the remaining time that gives one half; `unknown` is the value without any estimate.
     `quantile` is the share of jobs that shall end within their predicted time: predictions that are
-    too short harm the order more than those that are too long.
+    too short harm the order more than those that are too long. Without `predict` limits and hints count
+    alone.
     """
 
     weight: Weight = 450
     half_at: Duration = 30.0 * MINUTE_S
     unknown: Annotated[float, Field(ge=0, le=1)] = 0.5
+    predict: bool = True
     quantile: Annotated[float, Field(ge=0.5, le=0.9)] = 0.6
 
 

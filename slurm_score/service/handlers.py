@@ -1,7 +1,7 @@
 """What the service answers. Pure: a request, a snapshot, a policy and the time in; an answer out."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -129,7 +129,7 @@ class NewJob:
 
     @cached_property
     def _predicted(self) -> Mapping[int, Predicted]:
-        return self._snapshot.estimator.predict_jobs((self._job,), self._snapshot.cluster, {})
+        return self._snapshot.predict((self._job,))
 
     @cached_property
     def _score(self) -> float:
@@ -221,11 +221,7 @@ def list_gpus(snapshot: Snapshot) -> dict[str, Any]:
 def explain(scored: Scored, i: int) -> dict[str, Any]:
     """Return one pending job's explanation, and what would put it forward."""
     seen, queue, scores = scored.snapshot, scored.queue, scored.scores
-
-    def predict(jobs: Sequence[Job]) -> Mapping[int, Predicted]:
-        return seen.estimator.predict_jobs(jobs, seen.cluster, {})
-
-    changes = counterfactuals(queue, scores, seen.policy, i, predict, seen.run_times, seen.jobs)
+    changes = counterfactuals(queue, scores, seen.policy, i, seen.predict, seen.run_times, seen.jobs)
     told = asdict(explain_job(queue, scores, seen.policy, i))
     return told | {"changes": [asdict(change) for change in changes]}
 

@@ -41,7 +41,7 @@ slurm_factors: replace
 max_snapshot_age: 1d
 factors:
   wait: {{weight: 350}}
-  remaining: {{weight: {weight}, half_at: 5h}}
+  remaining: {{weight: {weight}, half_at: 5h, predict: false}}
   size: {{weight: 200}}
   qos: {{weight: 500}}
   gres_fit: {{weight: 100}}

@@ -13,7 +13,7 @@ slurm_factors: replace
 updates: {{min_age: 1s}}
 factors:
   wait: {{weight: 0}}
-  remaining: {{weight: 1000, half_at: 30m}}
+  remaining: {{weight: 1000, half_at: 30m, predict: false}}
   size: {{weight: 0}}
   qos: {{weight: 0}}
   gres_fit: {{weight: 0}}

@@ -11,7 +11,7 @@ from .harness import Cluster, wait_for
 from .hook import PATIENT, answers, health, install, read_all, read_log, recording, with_options
 from .product import Product
 
-ENFORCE = "mode: enforce\nslurm_factors: replace\n"
+ENFORCE = "mode: enforce\nslurm_factors: replace\nfactors: {remaining: {predict: false}}\n"
 HAS_SCRONTAB = ["24.11", "26.05"]  # Debian's package of 22.05 leaves the command out
 
 

@@ -79,7 +79,7 @@ updates: {{min_age: 0s}}
 guard: {{after: 5m}}
 factors:
   wait: {{weight: 350, max_wait: 6m}}
-  remaining: {{weight: 450, half_at: 30m}}
+  remaining: {{weight: 450, half_at: 30m, predict: false}}
   size: {{weight: 200}}
   qos: {{weight: 500}}
   gres_fit: {{weight: 100, scarcity: 1, ready: 0}}

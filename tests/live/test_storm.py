@@ -41,7 +41,7 @@ slurm_factors: replace
 max_snapshot_age: 1h
 updates: {{per_cycle: 100000, min_age: 0s}}
 factors:
-  remaining: {{weight: {weight}, half_at: 5h}}
+  remaining: {{weight: {weight}, half_at: 5h, predict: false}}
 """
 MANY = 5_000
 FOLLOWERS = 600  # of het jobs: Slurm ranks them, and they are updated through their leaders

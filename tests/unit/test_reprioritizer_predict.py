@@ -7,6 +7,7 @@ from slurm_score.explain import explain_job
 from slurm_score.gres import GpuCount
 from slurm_score.model import Node, Partition, Release
 from slurm_score.policy import Mode, Policy
+from slurm_score.policy_yaml import parse_policy
 from slurm_score.reprioritizer import Reprioritizer
 from slurm_score.score import score_queue
 from slurm_score.service.handlers import NewJob, ScoreRequest
@@ -17,7 +18,9 @@ ENFORCE = Policy(mode=Mode.ENFORCE)
 SCRIPT = Submission(user="ann", time_limit_s=36_000, run_time_s=598)
 
 
-def cycle_after_runs(folder: Path, runs: int, script: Submission = SCRIPT) -> tuple[FakeSlurm, Snapshot, int]:
+def cycle_after_runs(
+    folder: Path, runs: int, script: Submission = SCRIPT, policy: Policy = ENFORCE
+) -> tuple[FakeSlurm, Snapshot, int]:
     """Return a cluster on which ann's script ran so often and waits once more, after a cycle."""
     node = Node(name="n1", cpus=1, partitions=("main",))
     slurm = FakeSlurm([node], [Partition(name="main", default=True, cpus=1)], {"normal": 0})
@@ -29,7 +32,7 @@ def cycle_after_runs(folder: Path, runs: int, script: Submission = SCRIPT) -> tu
     slurm.schedule()
     waiting = slurm.submit(script)
     path = folder / "snapshot.jsonl"
-    Reprioritizer(slurm, lambda: ENFORCE, path, history=folder / "history.sqlite").cycle()
+    Reprioritizer(slurm, lambda: policy, path, history=folder / "history.sqlite").cycle()
     return slurm, read_snapshot(path), waiting
 
 
@@ -55,6 +58,15 @@ def test_the_next_submission_of_a_script_is_predicted_by_its_runs(tmp_path: Path
         316,
         317,
     }  # 450 × (30 / 40 - 30 / 630) = 316.07, both rounded
+
+
+def test_without_predict_limits_and_hints_count_alone(tmp_path: Path) -> None:
+    """Queue, hook and the GPUs' release go by the ten hours that the user asked for."""
+    by_limit = parse_policy("mode: enforce\nfactors: {remaining: {predict: false}}")
+    _, snapshot, _ = cycle_after_runs(tmp_path, 3, policy=by_limit)
+    assert snapshot.predicted == {}
+    assert explained(snapshot, "remaining") == "10:00:00 to run by its time limit; one half at 00:30:00"
+    assert snapshot.predict(snapshot.queue().jobs) == {}
 
 
 def test_explain_shows_hint_ratio_and_result(tmp_path: Path) -> None:
