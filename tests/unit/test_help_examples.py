@@ -45,6 +45,16 @@ JobIDRaw|User|Submit|End|ElapsedRaw|State
 2|alice|1793606400|1793610000|3200|COMPLETED
 """
 """The file sacct.txt of the examples."""
+JOBS = """\
+JobID|Submit|ElapsedRaw|TimelimitRaw|NNodes|ReqCPUS|ReqTRES|User|QOS|Partition
+7|2026-01-01T00:00:00|60|1|1|4|cpu=4,gres/gpu:a100=2|ann|low|all
+8|2026-01-01T00:00:10|60|1|1|4|cpu=4,gres/gpu:a100=1|bob|high|all
+"""
+CLUSTER = """\
+nodes: [{names: g1, cores: 4, mem_mb: 1000, gres: "gpu:a100:2"}]
+partitions: {all: {nodes: g1}}
+qos: {low: 1, high: 9}
+"""
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     policy.write_text("mode: observe\n", encoding="utf-8")
     (tmp_path / "new.yaml").write_text("factors: {wait: {weight: 9}, size: {weight: 4}}\n", encoding="utf-8")
     (tmp_path / "sacct.txt").write_text(SACCT, encoding="utf-8")
+    (tmp_path / "jobs.csv").write_text(JOBS, encoding="utf-8")
+    (tmp_path / "site.yaml").write_text(CLUSTER, encoding="utf-8")
+    (tmp_path / "slurm-score.yaml").write_text("mode: observe\n", encoding="utf-8")
     trail = AuditTrail(Path(site.env["SLURM_SCORE_AUDIT"]))
     Reprioritizer(slurm, lambda: read_policy(policy), snapshot, audit=trail).cycle()
     for module in [one for name, one in sys.modules.items() if name.startswith("slurm_score.cli.")]:
