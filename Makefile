@@ -12,7 +12,7 @@ demo: $(READY)
 test: test-fast live
 
 test-fast: lint
-	$(BIN)/pytest -m "not live" tests
+	$(BIN)/pytest -n 2 -m "not live" tests
 
 lint: $(READY)
 	@$(BIN)/python -m tests.tools

@@ -38,7 +38,7 @@ WRAPPER = """#!/bin/bash
 [ $# -gt 0 ] && exec /usr/bin/scontrol "$@"
 {instead}
 """
-SLOW = 'while read -r line; do echo "$line"; sleep 0.1; done | /usr/bin/scontrol'
+SLOW = 'while read -r line; do echo "$line"; sleep 0.2; done | /usr/bin/scontrol'
 
 
 @dataclass(frozen=True)
