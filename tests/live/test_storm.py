@@ -33,7 +33,9 @@ FAULTS = {
 }
 UNREACHABLE = ("stopped", "foreign")
 # What sbatch says when slurmctld is not there, in the releases' various words.
-DOWN = re.compile("Unable to contact slurm controller|Socket timed out|Zero Bytes|Connection re(fused|set)|missing socket")
+DOWN = re.compile(
+    "Unable to contact slurm controller|Socket timed out|Zero Bytes|Connection re(fused|set)|missing socket"
+)
 HELD = sum("--hold" in argv for argv in ARGVS)
 CYCLE_POLICY = """\
 mode: enforce
