@@ -144,7 +144,7 @@ def promised(product: Product, job_id: int, words: str) -> dict[str, Any]:
 
 
 def test_who_submits_anew_as_advised_gets_the_promised_score(half_full: Product) -> None:
-    """Must hold: every kind; the first job is cancelled, as it makes room for the second."""
+    """Every kind of change; the first job is cancelled, as it makes room for the second."""
     product = half_full
     jobs = {kind: product.submit(*options) for kind, (options, _) in KINDS.items()}
     see(product)
@@ -186,7 +186,7 @@ def test_who_changes_a_waiting_job_as_advised_gets_the_promised_score(half_full:
 
 
 def test_explains_sums_are_slurms_for_every_job_of_a_mixed_queue(product: Product) -> None:
-    """Must hold: the parts make the score; score, offset and Slurm's own factors make squeue's priority.
+    """The parts make the score; score, offset and Slurm's own factors make squeue's priority.
 
     SiteFactor = score + offset, rounded: one offset for all jobs, which explain names, so that waits that
     grow alike cost no updates. Slurm doesn't rank the held, the dependent and those whose time has not

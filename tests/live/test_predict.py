@@ -83,7 +83,7 @@ def imported(product: Product, *options: str) -> list[str]:
 
 
 def test_the_next_submission_of_a_script_is_scored_by_its_earlier_runs(product: Product) -> None:
-    """Must hold: import finds the runs in slurmdbd, and SITE and explain of the next one go by them."""
+    """Import finds the runs in slurmdbd, and SITE and explain of the next one go by them."""
     site, words = first_site(product)
     assert words.startswith("01:00:00 to run by its time limit")
     ids = [submit(product, name) for name in ("train-1", "train-2", "train-3", HOSTILE)]
