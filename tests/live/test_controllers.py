@@ -83,8 +83,10 @@ def test_backup_controller_takes_over_in_mid_burst(tidy: Cluster) -> None:
     primary = prepared(Product(tidy))
     backup = primary.on(BACKUP)
     primary.save_state()
+    wait_for(lambda: _acting(tidy) == PRIMARY, 60, "the primary answers")  # it may be busy writing
     backup.start()
     backup.wait_for_log("stands by: the controller on ctl acts")
+    assert not primary.updated()
     assert primary.start_slowly() < JOBS
     tidy.stop_daemon("slurmctld", "KILL")
     backup.wait_for_log("acts: ctl2 has the acting controller (ctl, ctl2)")
@@ -95,6 +97,7 @@ def test_backup_controller_takes_over_in_mid_burst(tidy: Cluster) -> None:
     _give_back(tidy)
     backup.wait_for_log("stands by: the controller on ctl acts")
     primary.wait_for_log("acts: ctl has the acting controller (ctl, ctl2)")
+    primary.wait_for_log(" 0 to change")  # it came back with the scores that it had saved
     _assert_only_one_writes(backup, primary)
     primary.assert_converged()
 
