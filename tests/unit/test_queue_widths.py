@@ -72,8 +72,8 @@ def table(shown: Format, width: int | None) -> tuple[str, list[str]]:
 
 
 def expected(name: str) -> str:
-    """Return a table of the folder."""
-    return (EXPECTED / f"{name}.txt").read_text(encoding="utf-8")
+    """Return a table of the folder, with this release's hash of the policy."""
+    return (EXPECTED / f"{name}.txt").read_text(encoding="utf-8").replace("abcdef012345", make_policy().hash)
 
 
 @pytest.mark.parametrize("name", FITTED)
