@@ -32,6 +32,7 @@ def needs_of(fitted: Fitted, site: Site, policy: QueuePolicy, order: Ints) -> tu
 def limits_of(
     site: Site, policy: QueuePolicy, happens: Sequence[NodeEvent], requeue: Requeue, fits: Any
 ) -> nodes.Limits:
+    """Return the sizes and choices that the kernels take for given in one run."""
     return nodes.Limits(
         nodes=len(site.node_names),
         types=len(site.gpu_types),

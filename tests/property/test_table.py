@@ -1,6 +1,5 @@
 """Laws of sscore's tables and formats: what is cut is marked and fits, no text breaks a reader."""
 
-import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -46,5 +45,13 @@ def test_a_table_fits_or_holds_only_what_must_stay(rows: list[tuple[str, str, in
 @given(formats)
 def test_no_text_breaks_the_reader_of_a_format(read: Callable[[str], object], text: str) -> None:
     """It is read, or refused in a sentence."""
-    with contextlib.suppress(ParseError):
+    assert "\n" not in refusal(read, text)
+
+
+def refusal(read: Callable[[str], object], text: str) -> str:
+    """Return the sentence with which a text is refused, empty if it is read."""
+    try:
         read(text)
+    except ParseError as error:
+        return str(error)
+    return ""
