@@ -124,7 +124,9 @@ def test_jobs_change_between_reading_and_writing(faulty: Faulty) -> None:
     product = faulty.product
     product.set_policy(BY_LIMIT.format(mode="observe"))
     array = product.submit("--job-name=array", "--array=0-5", "--exclusive", "--nodes=3", "--time=100")
+    submitted_s = product.now_s()
     wait_for(lambda: array in product.sites(), 30, "Slurm ranks the array")
+    wait_for(lambda: product.now_s() > submitted_s + 2, 30, "the array is older than min_age")
     product.set_policy(BY_LIMIT.format(mode="enforce"))
     held, cancelled = faulty.jobs[4], faulty.jobs[5]
     commands = "; ".join(
