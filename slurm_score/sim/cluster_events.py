@@ -6,6 +6,7 @@ the main loop and, if it is due, backfill. Source: as slurm.py, of which this is
 
 from slurm_score.sim.backfill import drop_started
 from slurm_score.sim.events import end, ends_at, submit, submits_at
+from slurm_score.sim.foresee import foresee_start
 from slurm_score.sim.nodes import EVENTS, LOGGED, SPANS, UP, Limits, Needs, Site
 from slurm_score.sim.occupy import change_node, leave, preempt, start_on_picked
 from slurm_score.sim.placing import can_start, find_start, pick_nodes
@@ -170,18 +171,28 @@ def plan(jobs: Jobs, s: State, setup: Setup, h: Site, limits: Limits, needs: Nee
         if can_start(h, limits, needs, row, t, s.planned[row]):
             begin = t
     else:
-        begin = find_start(s, h, limits, needs, row, t, t + setup.bf_window)
+        begin = look_ahead(s, setup, h, limits, needs, row, t)
     if begin == t:
         pick_nodes(h, limits, needs, row, t, True)
         start_on_picked(jobs, s, h, limits, needs, row, t)
     elif begin < NEVER:
-        pick_nodes(h, limits, needs, row, begin, False)
         slot = setup.bf_resolution
         first = max(t, begin // slot * slot)
         last = slot_end(slot, begin + s.planned[row])
         for i in range(needs.nodes[row]):
             reserve_node(h, h.picked[i], first, last)
         h.reserved[partition] += 1
+
+
+def look_ahead(s: State, setup: Setup, h: Site, limits: Limits, needs: Needs, row: int, t: int) -> int:
+    """Return when a job is to start, as early as it can or as Slurm foresees it, with its nodes."""
+    latest = t + setup.bf_window
+    if setup.end_window > 0:
+        return foresee_start(s, setup, h, limits, needs, row, t, latest)
+    begin = find_start(s, h, limits, needs, row, t, latest)
+    if t < begin < NEVER:
+        pick_nodes(h, limits, needs, row, begin, False)
+    return begin
 
 
 def reserve_node(h: Site, node: int, begin: int, end_s: int) -> None:

@@ -160,6 +160,8 @@ def scheduler_settings(scheduler: Scheduler) -> dict[str, int]:
         "bf_job_part_count_reserve": scheduler.bf_job_part_count_reserve,
         "bf_resolution": scheduler.bf_resolution_s,
         "bf_window": scheduler.bf_window_s,
+        "end_window": scheduler.end_window_s,
+        "bf_window_linear": scheduler.bf_window_linear_s,
     }
 
 

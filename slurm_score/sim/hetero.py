@@ -18,6 +18,7 @@ from slurm_score.sim.engine import CHUNK, SMALL, Options, Schedule, prepared
 from slurm_score.sim.multifactor import Multifactor
 from slurm_score.sim.needs import Fitted, fit, members
 from slurm_score.sim.node_events import HAPPENS, KEEPS_NOTHING, NodeEvent, Requeue
+from slurm_score.sim.passes import Passes, in_place_of_loops
 from slurm_score.sim.policies import FIXED, Pool, QueuePolicy, Ranked, qos_values, ranked
 from slurm_score.sim.scheduler import ONE_RESERVATION
 from slurm_score.sim.workload import Workload
@@ -80,9 +81,12 @@ def simulate_cluster(
     *,
     happens: Sequence[NodeEvent] = (),
     requeue: Requeue = KEEPS_NOTHING,
+    passes: Passes | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ClusterSchedule:
     """Return the schedule of a workload on a cluster.
+
+    With `passes` the loops run then, whatever their intervals; only plain Python can do that.
 
     Backfill is `none` (the main loop alone), `slurm` with the options' scheduler, or `easy`: one
     reservation for each partition, at every event.
@@ -91,12 +95,14 @@ def simulate_cluster(
         SimulationError: what was asked for can't be simulated, or jobs wait for nodes that stay away.
     """
     _require(workload, site, policy, options, happens)
+    if passes and options.numba:
+        raise SimulationError([Problem("simulation", "given passes can't be compiled", "", "numba: false")])
     if options.backfill == "easy":
         options = replace(options, scheduler=ONE_RESERVATION)
     fitted = fit(workload, site)
     if not len(fitted.workload):
         raise SimulationError([Problem(workload.name, f"no job could ever run on {site.name}")])
-    run = _Run(fitted, site, policy, options, happens, requeue)
+    run = _Run(fitted, site, policy, options, happens, requeue, passes)
     run.go(progress)
     return run.schedule()
 
@@ -112,7 +118,9 @@ class _Run:
         options: Options,
         happens: Sequence[NodeEvent],
         requeue: Requeue,
+        passes: Passes | None = None,
     ) -> None:
+        self.passes = passes
         work = self.work = fitted.workload
         self.site, self.policy, self.options = site, policy, options
         self.pool = Pool(procs=site.procs, qos=site.qos)
@@ -134,11 +142,11 @@ class _Run:
 
     def go(self, progress: Callable[[int], None] | None) -> None:
         """Run the kernel to the end."""
-        worth_it = len(self.work) >= SMALL and jit.has_numba()
+        worth_it = len(self.work) >= SMALL and jit.has_numba() and not self.passes
         if worth_it if self.options.numba is None else self.options.numba:
             kernel = jit.compiled(run_cluster)
         else:
-            kernel = jit.plain(run_cluster)
+            kernel = jit.plain(run_cluster, in_place_of_loops(self.passes) if self.passes else None)
             self.jobs, self.state = _plain(self.jobs), _plain(self.state)
             self.cluster, self.needs = _plain(self.cluster), _plain(self.needs)
         ended, code = CHUNK, -1
@@ -146,12 +154,17 @@ class _Run:
             code = kernel(self.jobs, self.state, self.setup, self.cluster, self.limits, self.needs, ended)
             self._read_log()
             if code == STUCK:
-                left = len(self.work) - int(self.state.n[state.ENDED])
-                what = f"{left} jobs wait for nodes of {self.site.name} that are down or drained to the end"
-                raise SimulationError([Problem(self.work.name, what)])
+                raise SimulationError([self._stuck()])
             if progress:
                 progress(int(self.state.n[state.ENDED]))
             ended = int(self.state.n[state.ENDED]) + CHUNK
+
+    def _stuck(self) -> Problem:
+        name, left = self.work.name, len(self.work) - int(self.state.n[state.ENDED])
+        if self.passes:
+            return Problem(name, f"{left} jobs have not ended after the last of the given passes")
+        what = f"{left} jobs wait for nodes of {self.site.name} that are down or drained to the end"
+        return Problem(name, what)
 
     def schedule(self) -> ClusterSchedule:
         """Return what came out, in the order of the workload."""

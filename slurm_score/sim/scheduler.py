@@ -15,7 +15,9 @@ class Scheduler:
     What happened is seen by the main loop in the next second at the earliest, and `batch_sched_delay_s`
     after its last run; 0 means in the same second. `bf_interval_s` of 0 means a backfill at every
     submission and end. `bf_max_job_user` and
-    `bf_job_part_count_reserve` of 0 mean no limit. Source: Slurm 24.11, slurm.conf(5),
+    `bf_job_part_count_reserve` of 0 mean no limit. On a cluster the ends of running jobs are looked at in
+    groups, the first of `end_window_s` (in Slurm always 30), the next twice as long or `bf_window_linear_s`
+    longer; 0 means one by one. Source: Slurm 24.11, slurm.conf(5),
     SchedulerParameters, whose defaults these are.
     """
 
@@ -27,6 +29,8 @@ class Scheduler:
     bf_job_part_count_reserve: int = 0
     bf_resolution_s: int = 60
     bf_window_s: int = 1440 * MINUTE_S
+    bf_window_linear_s: int = 0
+    end_window_s: int = 30
 
 
 ONE_RESERVATION = Scheduler(
@@ -37,6 +41,7 @@ ONE_RESERVATION = Scheduler(
     bf_job_part_count_reserve=1,
     bf_resolution_s=1,
     bf_window_s=1 << 40,
+    end_window_s=0,
 )
 """What makes EASY of Slurm's backfill: at every event, a reservation for the first blocked job only."""
 
@@ -49,6 +54,7 @@ _LIMITS: Mapping[str, tuple[str, int, int, int]] = {
     "bf_job_part_count_reserve": ("bf_job_part_count_reserve", 1, 0, 100_000),
     "bf_resolution": ("bf_resolution_s", 1, 1, 3600),
     "bf_window": ("bf_window_s", MINUTE_S, 1, 43200),
+    "bf_window_linear": ("bf_window_linear_s", 1, 0, 3600),
 }
 """Slurm's name: field, what one is worth, least, most. Source: slurm.conf(5)."""
 

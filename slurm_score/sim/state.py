@@ -108,6 +108,8 @@ class Setup(NamedTuple):
     bf_job_part_count_reserve: int = 0
     bf_resolution: int = 1
     bf_window: int = 0
+    end_window: int = 0
+    bf_window_linear: int = 0
 
 
 class Sizes(NamedTuple):

@@ -1,17 +1,18 @@
 """The simulator beside real Slurm: the same short jobs at the same seconds, in the same order and wait.
 
-The simulator gets what an admin would give it: sacct's table of the jobs, and the cluster in YAML. Slurm's
-backfill runs every 2 s, from a second that nobody knows; the simulator's at even seconds. So jobs are also
-simulated a second later, and the schedule that is nearer to the real one counts. One second more or less
-decides who may go ahead, so single jobs may be far off; a wrong model puts everything elsewhere.
+Once it is told from slurmctld's log when each of the two loops ran; then every job is to start in the very
+pass in which it really started. Once it gets what an admin would give it: sacct's table of the jobs, and
+the cluster in YAML. Then the simulated loops run at other moments than the real ones, and one second more
+or less decides who may go ahead, so single jobs may be far off.
 """
 
 from __future__ import annotations
 
 import random
 import shlex
+import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +24,15 @@ from slurm_score.columns import Ints
 from slurm_score.sim.cluster import Site, parse_site
 from slurm_score.sim.engine import Options
 from slurm_score.sim.hetero import simulate_cluster
+from slurm_score.sim.passes import Passes
 from slurm_score.sim.policies import QueuePolicy, named
+from slurm_score.sim.scheduler import Scheduler
 from slurm_score.sim.traces import read_table
 from slurm_score.sim.workload import Workload
 
+from . import slurmctld_log
 from .harness import Cluster, wait_for
+from .product import SLURMCTLD_LOG
 from .topology import Topology
 
 RELEASE = "24.11"
@@ -35,11 +40,7 @@ JOBS = 60
 INTERVAL_S = 2
 """Of the cluster's backfill; its main loop runs a second after something happened."""
 
-MOST_SWAPPED = 0.06
-MOST_OFF = 0.20
-"""What a right model stays below; on a busy host 0.02 and 0.08 were observed."""
-
-SLURM_CONF = {"PriorityWeightQOS": "1000"}
+SLURM_CONF = {"PriorityWeightQOS": "1000", **slurmctld_log.SETTINGS}
 WEIGHTS = {"g1": 10, "g2": 20, "g3": 30}
 COLUMNS = "JobID,Submit,Start,ElapsedRaw,TimelimitRaw,NNodes,ReqCPUS,ReqTRES,User,QOS,Partition"
 FORMS = (
@@ -61,11 +62,30 @@ class Ask(NamedTuple):
     sleep_s: int
 
 
+class Bounds(NamedTuple):
+    """What a right model stays within: the share of pairs in the other order, the mean wait's error."""
+
+    swapped: float
+    off: float
+
+
+EXACT = Bounds(0.02, 0.10)
+"""With the passes told nothing was swapped and no wait was off in five runs, on a busy host as well."""
+BY_INTERVALS = Bounds(0.08, 0.25)
+"""In six runs 0.04 and 0.11 at most. EASY, with one reservation, had 0.04 to 0.07 and 0.22 to 0.43."""
+
+
 class Real(NamedTuple):
-    """What came of the submissions: the workload that sacct tells, and when its jobs started."""
+    """What came of the submissions: the workload that is simulated, and when its jobs really started.
+
+    `unit` is how much a second is in its times. Starts that are no more than `tie` apart are one to Slurm.
+    """
 
     work: Workload
-    start_s: Ints
+    start: Ints
+    unit: int
+    tie: int
+    passes: Passes | None = None
 
 
 def asks() -> list[Ask]:
@@ -113,9 +133,17 @@ def site_of(topology: Topology) -> Site:
     return parse_site(text, "lab")
 
 
+class Lab(NamedTuple):
+    """The cluster, and the jobs on it as sacct and as slurmctld's log tell them."""
+
+    site: Site
+    by_sacct: Real
+    by_log: Real
+
+
 @pytest.fixture(scope="module")
-def real(_engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Real, Site]]:
-    """All jobs run on real Slurm, as sacct tells it."""
+def lab(_engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """All jobs have run on real Slurm."""
     with Cluster(RELEASE, daemons=(), slurm_conf=SLURM_CONF) as cluster:
         for name, weight in WEIGHTS.items():
             cluster.exec(["scontrol", "update", f"NodeName={name}", f"Weight={weight}"])
@@ -123,7 +151,19 @@ def real(_engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
         wait_for(lambda: len(ended(cluster)) == JOBS, 120, "all jobs have ended")
         path = tmp_path_factory.mktemp("sacct") / "lab.csv"
         path.write_text(sacct(cluster))
-        yield read(path), site_of(cluster.topology)
+        by_sacct = read(path)
+        log = slurmctld_log.read_scheduling(cluster.read_file(SLURMCTLD_LOG))
+        yield Lab(site_of(cluster.topology), by_sacct, told_by(log, by_sacct.work))
+
+
+def told_by(log: slurmctld_log.Scheduling, work: Workload) -> Real:
+    """Return the workload with the log's times, in ms."""
+    ids = work.job_id.tolist()
+    submit, start, end = (np.array([column[i] for i in ids], np.int64) for column in log[:3])
+    exact = replace(work, submit_s=submit, run_s=end - start, request_s=1000 * work.request_s)
+    seconds = 1000 * np.arange(300) + max(log.main + log.backfill)  # a wrong model may need longer
+    passes = Passes(main_s=np.r_[log.main, seconds], backfill_s=np.r_[log.backfill, seconds[::INTERVAL_S]])
+    return Real(exact, start, unit=1000, tie=0, passes=passes)
 
 
 def sacct(cluster: Cluster) -> str:
@@ -149,60 +189,77 @@ def ended(cluster: Cluster) -> list[str]:
 def read(path: Path) -> Real:
     """Return the workload of sacct's table, and the starts that stand in it."""
     starts = [line.split("|")[2] for line in path.read_text().splitlines()[1:]]
-    return Real(read_table(path), np.array(starts, "datetime64[s]").astype(np.int64))
+    start = np.array(starts, "datetime64[s]").astype(np.int64)
+    return Real(read_table(path), start, unit=1, tie=INTERVAL_S)
 
 
 class Likeness(NamedTuple):
-    """How near a simulated schedule is to the real one: mean distance of starts in s, the share of pairs in
-    the other order, of those that start more than an interval apart in both, and the mean wait's error."""
+    """How near a simulated schedule is to the real one: mean distance of starts, the share of pairs in the
+    other order, of those that are no tie in either, and the mean wait's error."""
 
-    apart_s: float
+    apart: float
     swapped: float
     off: float
 
-    @property
-    def is_good(self) -> bool:
+    def is_within(self, bounds: Bounds) -> bool:
         """Whether a right model could be so near."""
-        return self.swapped <= MOST_SWAPPED and abs(self.off) <= MOST_OFF
+        return self.swapped <= bounds.swapped and abs(self.off) <= bounds.off
 
 
-def likeness(real: Real, start_s: Ints) -> Likeness:
+def likeness(real: Real, start: Ints) -> Likeness:
     """Return how near starts are to the real ones."""
-    one, other = np.triu_indices(len(start_s), 1)
-    gaps = start_s[one] - start_s[other], real.start_s[one] - real.start_s[other]
-    clear = (np.abs(gaps[0]) > INTERVAL_S) & (np.abs(gaps[1]) > INTERVAL_S)
-    waits = (start_s - real.work.submit_s).mean(), (real.start_s - real.work.submit_s).mean()
+    one, other = np.triu_indices(len(start), 1)
+    gaps = start[one] - start[other], real.start[one] - real.start[other]
+    clear = (np.abs(gaps[0]) > real.tie) & (np.abs(gaps[1]) > real.tie)
+    waits = (start - real.work.submit_s).mean(), (real.start - real.work.submit_s).mean()
     return Likeness(
-        apart_s=float(np.abs(start_s - real.start_s).mean()),
+        apart=float(np.abs(start - real.start).mean()),
         swapped=float((gaps[0] * gaps[1] < 0)[clear].mean()),
         off=float(waits[0] / waits[1] - 1),
     )
 
 
-def simulated(real: Real, site: Site, policy: QueuePolicy, options: Options) -> Likeness:
-    """Return how near the simulator comes, backfill at even or at odd seconds."""
-    found = []
-    for shift_s in range(INTERVAL_S):
-        work = replace(real.work, submit_s=real.work.submit_s + shift_s)
-        found.append(likeness(real, simulate_cluster(work, site, policy, options).start_s - shift_s))
+def simulated(real: Real, site: Site, rule: str, backfill: str) -> Likeness:
+    """Return how near the simulator comes; without the passes told, backfill at even or at odd seconds."""
+    policy = named("fcfs") if rule == "fcfs" else QueuePolicy("qos", site.multifactor)
+    scheduler = in_unit(site.scheduler, real.unit)
+    if backfill == "one":
+        scheduler, backfill = replace(scheduler, bf_max_job_test=1), "slurm"
+    options, found = Options(backfill=backfill, scheduler=scheduler), []
+    for shift in (0,) if real.passes else range(INTERVAL_S):
+        work = replace(real.work, submit_s=real.work.submit_s + shift)
+        ran = simulate_cluster(work, site, policy, options, passes=real.passes)
+        found.append(likeness(real, ran.start_s - shift))
     return min(found)
 
 
-def test_simulated_jobs_start_like_real_ones(real: tuple[Real, Site]) -> None:
-    """In the same order, but for ties in a scheduling interval, and after the same mean wait."""
-    jobs, site = real
-    assert len(jobs.work) == JOBS
-    by_qos = QueuePolicy("qos", site.multifactor)
-    near = simulated(jobs, site, by_qos, Options(backfill="slurm", scheduler=site.scheduler))
-    assert near.is_good, near
+def in_unit(scheduler: Scheduler, unit: int) -> Scheduler:
+    """Return a scheduler whose times are counted in another unit."""
+    times = {f.name: getattr(scheduler, f.name) * unit for f in fields(scheduler) if f.name.endswith("_s")}
+    return replace(scheduler, **times)
 
 
-@pytest.mark.parametrize(("policy", "backfill"), [("qos", "none"), ("qos", "easy"), ("fcfs", "slurm")])
-def test_a_wrong_model_is_told_from_the_right_one(
-    real: tuple[Real, Site], policy: str, backfill: str
-) -> None:
-    """Without backfill, with one reservation only, or without QOS the schedule is another."""
-    jobs, site = real
-    rule = named("fcfs") if policy == "fcfs" else QueuePolicy("qos", site.multifactor)
-    near = simulated(jobs, site, rule, Options(backfill=backfill, scheduler=site.scheduler))
-    assert not near.is_good, near
+def test_each_job_starts_in_the_pass_in_which_it_really_started(lab: Lab) -> None:
+    """In the same order, but for those of one pass, and after the same wait."""
+    assert len(lab.by_log.work) == JOBS
+    near = simulated(lab.by_log, lab.site, "qos", "slurm")
+    sys.stdout.write(f"passes told: {near}\n")
+    assert near.is_within(EXACT), near
+
+
+def test_simulated_by_intervals_jobs_start_like_real_ones(lab: Lab) -> None:
+    """Nearly in the same order, but for ties in an interval, and nearly after the same mean wait."""
+    assert len(lab.by_sacct.work) == JOBS
+    near = simulated(lab.by_sacct, lab.site, "qos", "slurm")
+    sys.stdout.write(f"by intervals: {near}\n")
+    assert near.is_within(BY_INTERVALS), near
+
+
+@pytest.mark.parametrize(
+    ("rule", "backfill"), [("qos", "none"), ("qos", "easy"), ("qos", "one"), ("fcfs", "slurm")]
+)
+def test_a_wrong_model_is_told_from_the_right_one(lab: Lab, rule: str, backfill: str) -> None:
+    """Without backfill, with one reservation only, with one job tested, or without QOS."""
+    near = simulated(lab.by_log, lab.site, rule, backfill)
+    sys.stdout.write(f"{rule}, {backfill}: {near}\n")
+    assert not near.is_within(EXACT), near
