@@ -1,12 +1,13 @@
-"""python -m tests.bench.hook [RELEASE] [SUBMISSIONS] [PENDING]: what the submit hook costs slurmctld.
+"""python -m tests.bench.hook [RELEASE] [ROUNDS] [PENDING]: what the submit hook costs slurmctld.
 
-One `sbatch` after the other, 2,000 of them for each variant: no plugin, a hook that does nothing, ours, ours
-before a service that never answers. Every run starts with an empty slurmctld that schedules nothing, so that
-everything stays pending, and with 500 submissions that don't count. The variants take turns, two rounds in
-opposite order; `rpc_us_*` is the lower of the two averages of REQUEST_SUBMIT_BATCH_JOB that sdiag tells, so
-that what else the machine did in one round decides nothing. `hook_*` are of both rounds together, by the
-hook's own clock (LuaSocket's, 1 µs). In the last run, `hook_p99_us_during_cycle`, cycles change all of 20,000
-pending jobs in enforce meanwhile, after which `service_rss_mib` is taken.
+One `sbatch` after the other, to a slurmctld that schedules nothing, so that everything stays pending. One
+script holds all variants of the hook, and the job's name says which is meant: one that does nothing, ours,
+ours before a service that never answers. They take turns, 100 submissions each, in another order each round,
+so that all meet the same slurmctld, the same queue and the same machine. `rpc_us_*` is the average of
+REQUEST_SUBMIT_BATCH_JOB that sdiag tells, over all rounds; `*_over_empty` is the median of the rounds'
+ratios, told with their quartiles. `hook_*` are by the hook's own clock (LuaSocket's, 1 µs). Without a plugin
+is a run of its own. In the last run, `hook_p99_us_during_cycle`, cycles change all of 20,000 pending jobs
+in enforce meanwhile, after which `service_rss_mib` is taken.
 
 In the variant of the hung service the breaker is open when the figures begin; every 10 s it asks again,
 which is in them. Prints a table, and one JSON object as the last line.
@@ -18,20 +19,26 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from statistics import fmean, quantiles
+from typing import NamedTuple
 
 from tests.live.harness import Cluster
 from tests.live.product import HOOK_PATH
-from tests.live.storm.lab import EMPTY_HOOK, Lab
+from tests.live.storm.lab import HOOK_SOCKET, Lab
 
-DEFAULT_RELEASE, DEFAULT_SUBMISSIONS, DEFAULT_PENDING = "24.11", 2_000, 20_000
+DEFAULT_RELEASE, DEFAULT_ROUNDS, DEFAULT_PENDING = "24.11", 20, 20_000
+BLOCK = 100  # submissions of one variant in one round
 SLURM_CONF = "/etc/slurm/slurm.conf"
 PLUGIN = "JobSubmitPlugins=lua\n"
 STATE = "/var/lib/slurm/slurmctld"
 TIMES = "/tmp/hook-times"
-WARM_UP = 500  # submissions before the figures begin: slurmctld has just started, and the breaker is to open
+SILENT_SOCKET = "/run/slurm-score/silent.sock"
+VARIANTS = ("empty_hook", "healthy", "hung")
+ORDERS = tuple(itertools.permutations(VARIANTS))
+WARM_UP = 300  # submissions before the figures begin: slurmctld has just started, and the breaker is to open
 # A scheduler that goes through a growing queue makes submissions wait, more at the end than at the beginning.
 NO_SCHEDULER = {"SchedulerParameters": "defer,sched_interval=-1,bf_interval=-1,batch_sched_delay=3600"}
 FORMS = (["--gres=gpu:a100:1"], ["--gpus=2", "--comment=score: est=20m"], ["--ntasks=4"])
@@ -46,20 +53,31 @@ factors:
   qos: {{weight: 500}}
   gres_fit: {{weight: 100}}
 """
-# The product's module, its time in µs taken and written down at every 500th call.
-TIMED_HOOK = f"""
+# The variants by the job's name; the time of ours in µs, of which `TIMES.NAME` holds all at every 50th call.
+HOOK = f"""
 package.path = "/etc/slurm/?.lua;" .. package.path
-local score = require("slurm_score")
 local gettime = require("socket").gettime
-local times = {{}}
-score.setup({{}})
+local function load_module(socket)
+  for name in pairs(package.loaded) do
+    if name:find("^slurm_score") then package.loaded[name] = nil end
+  end
+  local module = require("slurm_score")
+  module.setup({{ socket = socket }})
+  return module
+end
+local variants = {{ healthy = load_module("{HOOK_SOCKET}"), hung = load_module("{SILENT_SOCKET}") }}
+local times = {{ healthy = {{}}, hung = {{}} }}
 function slurm_job_submit(job_desc, part_list, submit_uid)
+  local name = job_desc.name
+  local score = variants[name]
+  if not score then return slurm.SUCCESS end
   local began = gettime()
   local code = score.submit(job_desc, part_list, submit_uid)
-  times[#times + 1] = string.format("%.0f", (gettime() - began) * 1e6)
-  if #times % 500 == 0 then
-    local file = assert(io.open("{TIMES}", "w"))
-    file:write(table.concat(times, " "))
+  local known = times[name]
+  known[#known + 1] = string.format("%.0f", (gettime() - began) * 1e6)
+  if #known % 50 == 0 then
+    local file = assert(io.open("{TIMES}." .. name, "w"))
+    file:write(table.concat(known, " "))
     file:close()
   end
   return code
@@ -69,24 +87,22 @@ return slurm.SUCCESS
 """
 
 
-@dataclass
-class Run:
-    """The figures of one variant in one round: averages and times in µs."""
+class Turn(NamedTuple):
+    """What sdiag told of some submissions: the average in µs; and how many were rejected."""
 
-    rpc_us: float = 0.0
-    hook_us: list[int] = field(default_factory=list)
-    rejected: int = 0
+    rpc_us: float
+    rejected: int
 
 
 class Bench:
     """The cluster, and what is done with it for each variant."""
 
-    def __init__(self, cluster: Cluster, submissions: int, pending: int) -> None:
+    def __init__(self, cluster: Cluster, pending: int) -> None:
         self.lab = Lab(cluster)
         self.cluster = cluster
-        self.submissions = submissions
         self.pending = pending
         self._conf = cluster.read_file(SLURM_CONF)
+        self._submitted: Counter[str] = Counter()
 
     def prepare(self) -> None:
         """Put the scripts in place and have the service know the cluster."""
@@ -94,39 +110,39 @@ class Bench:
         self._set_policy(1000)
         self.lab.cycle()
 
-    def no_plugin(self) -> Run:
+    def no_plugin(self, rounds: int) -> list[Turn]:
         """Submit to a slurmctld without a plugin."""
-        self._start(EMPTY_HOOK, self._conf.replace(PLUGIN, ""))
-        return self._submit()
+        self._start(self._conf.replace(PLUGIN, ""))
+        self._submit("empty_hook", WARM_UP)
+        return [self._submit("empty_hook") for _ in range(rounds)]
 
-    def empty_hook(self) -> Run:
-        """Submit through a hook that does nothing."""
-        self._start(EMPTY_HOOK)
-        return self._submit()
+    def in_turns(self, rounds: int) -> dict[str, list[Turn]]:
+        """Submit through each variant, round after round."""
+        self._start(self._conf)
+        turns: dict[str, list[Turn]] = {name: [] for name in VARIANTS}
+        with self.lab.faulty_service("silent", SILENT_SOCKET):
+            for name in VARIANTS:
+                self._submit(name, WARM_UP)
+            for number in range(rounds):
+                for name in ORDERS[number % len(ORDERS)]:
+                    turns[name].append(self._submit(name))
+        return turns
 
-    def healthy(self) -> Run:
-        """Submit through ours."""
-        self._start(TIMED_HOOK)
-        return self._submit()
-
-    def hung(self) -> Run:
-        """Submit through ours while the service takes requests and never answers."""
-        self._start(TIMED_HOOK)
-        with self.lab.service("silent"):
-            return self._submit()
-
-    def during_cycles(self) -> Run:
+    def during_cycles(self, submissions: int) -> Turn:
         """Submit through ours while cycles change all the jobs of a long queue."""
-        self._start(EMPTY_HOOK)
-        self.lab.storm(self._argvs(), self.pending, workers=8)
-        self.lab.load_hook(TIMED_HOOK)
+        self._start(self._conf)
+        self.lab.storm(self._argvs("empty_hook"), self.pending, workers=8)
         weights = itertools.cycle((2000, 1000))
         with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(self._submit)
+            running = pool.submit(self._submit, "healthy", submissions)
             while not running.done():
                 self._set_policy(next(weights))
                 say(f"  {self.lab.cycle()}")
         return running.result()
+
+    def hook_us(self, variant: str) -> list[int]:
+        """Return what ours took, by its own clock, since slurmctld started, without the first submissions."""
+        return [int(us) for us in self.cluster.read_file(f"{TIMES}.{variant}").split()][WARM_UP:]
 
     def service_rss_mib(self) -> float:
         """Return the memory that the service's process holds now, in MiB."""
@@ -134,29 +150,31 @@ class Bench:
         found = re.findall(r"VmRSS:\s*(\d+) kB", self.cluster.read_file(f"/proc/{pid}/status"))
         return int(found[0]) / 1024
 
-    def _start(self, hook: str, conf: str | None = None) -> None:
+    def _start(self, conf: str) -> None:
         """Start slurmctld without a job of an earlier run."""
         self.cluster.stop_daemon("slurmctld")
-        self.cluster.exec(["sh", "-c", f"rm -rf {STATE}/* {TIMES}"])
-        self.cluster.write_file(SLURM_CONF, conf or self._conf)
-        self.cluster.write_file(HOOK_PATH, hook)
+        self.cluster.exec(["sh", "-c", f"rm -rf {STATE}/* {TIMES}.*"])
+        self.cluster.write_file(SLURM_CONF, conf)
+        self.cluster.write_file(HOOK_PATH, HOOK)
         self.cluster.start_daemon("slurmctld")
         self.cluster.exec(["scontrol", "update", "PartitionName=main", "State=DOWN"])
 
-    def _argvs(self) -> list[list[str]]:
-        sbatch = ["sbatch", "--parsable", "--output=/dev/null"]
+    def _argvs(self, variant: str) -> list[list[str]]:
+        sbatch = ["sbatch", "--parsable", "--output=/dev/null", f"--job-name={variant}"]
         return [[*sbatch, f"--time={1 + i}", *FORMS[i % len(FORMS)], "--wrap=true"] for i in range(999)]
 
-    def _submit(self) -> Run:
-        self.lab.storm(self._argvs(), WARM_UP)
+    def _submit(self, variant: str, count: int = BLOCK) -> Turn:
+        """Submit so many jobs, each next one another than before, and return what they cost."""
+        argvs = self._argvs(variant)
+        at = self._submitted[variant] % len(argvs)
+        self._submitted[variant] += count
         self.cluster.exec(["sdiag", "--reset"])
-        storm = self.lab.storm(self._argvs(), self.submissions)
-        count, total_us = re.findall(
+        storm = self.lab.storm(argvs[at:] + argvs[:at], count)
+        number, total_us = re.findall(
             r"REQUEST_SUBMIT_BATCH_JOB\s.*count:(\d+)\s.*total_time:(\d+)",
             self.cluster.exec(["sdiag"]).stdout,
         )[0]
-        times = self.cluster.exec(["cat", TIMES], check=False).stdout.split()
-        return Run(int(total_us) / int(count), [int(us) for us in times[WARM_UP:]], len(storm.rejected))
+        return Turn(int(total_us) / int(number), len(storm.rejected))
 
     def _set_policy(self, weight: int) -> None:
         self.lab.product.set_policy(POLICY.format(weight=weight))
@@ -173,45 +191,38 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def measure(bench: Bench) -> dict[str, list[Run]]:
-    """Return the runs of each variant, told as they come."""
-    variants: dict[str, Callable[[], Run]] = {
-        "no_plugin": bench.no_plugin,
-        "empty_hook": bench.empty_hook,
-        "healthy": bench.healthy,
-        "hung": bench.hung,
-    }
-    runs: dict[str, list[Run]] = {name: [] for name in variants}
-    say("variant            RPC us   hook us: p50      p99      max  rejected")
-    for name in (*variants, *reversed(variants)):
-        runs[name].append(tell(name, variants[name]()))
-    runs["during_cycles"] = [tell("during_cycles", bench.during_cycles())]
-    return runs
+def told_of(turns: Mapping[str, list[Turn]], hook_us: Mapping[str, list[int]]) -> dict[str, float]:
+    """Return the figures of the variants, printed as a table as well."""
+    say("variant            RPC us   over the empty hook: quartiles     hook us: p50     p99     max")
+    told: dict[str, float] = {}
+    for name, found in turns.items():
+        told[f"rpc_us_{name}"] = round(fmean(turn.rpc_us for turn in found), 1)
+        ratios = [a.rpc_us / b.rpc_us for a, b in zip(found, turns["empty_hook"], strict=True)]
+        low, middle, high = quantiles(ratios, n=4)
+        told[f"{name}_over_empty"] = round(middle, 3)
+        times = [quantile(hook_us[name], share) for share in (0.5, 0.99, 1.0)] if name in hook_us else []
+        row = f"{name:<16} {told[f'rpc_us_{name}']:8.0f}   {low:17.2f} {middle:6.2f} {high:6.2f}         "
+        say(row + "".join(f"{us:8}" for us in times))
+    return told
 
 
-def tell(name: str, run: Run) -> Run:
-    """Return the run, printed as a row of the table."""
-    hook = (
-        "".join(f"{quantile(run.hook_us, share):9}" for share in (0.5, 0.99, 1.0))
-        if run.hook_us
-        else 27 * " "
-    )
-    say(f"{name:<16} {run.rpc_us:8.0f}     {hook} {run.rejected:9}")
-    return run
-
-
-def figures(runs: Mapping[str, list[Run]]) -> dict[str, float]:
+def measure(bench: Bench, rounds: int) -> dict[str, float]:
     """Return what the last line holds, but for the release and the memory."""
-    hook = {name: [us for run in found for us in run.hook_us] for name, found in runs.items()}
-    rpc = {f"rpc_us_{name}": round(min(run.rpc_us for run in found), 1) for name, found in runs.items()}
-    return rpc | {
-        "hook_p50_us": quantile(hook["healthy"], 0.5),
-        "hook_p99_us": quantile(hook["healthy"], 0.99),
-        "hook_max_us": quantile(hook["healthy"], 1.0),
-        "hook_p50_us_hung": quantile(hook["hung"], 0.5),
-        "hook_p99_us_hung": quantile(hook["hung"], 0.99),
-        "hook_p99_us_during_cycle": quantile(hook["during_cycles"], 0.99),
-        "rejected": sum(run.rejected for found in runs.values() for run in found),
+    turns = {"no_plugin": bench.no_plugin(rounds), **bench.in_turns(rounds)}
+    hook_us = {name: bench.hook_us(name) for name in ("healthy", "hung")}
+    told = told_of(turns, hook_us)
+    cycles = bench.during_cycles(rounds * BLOCK)
+    times = bench.hook_us("healthy")
+    rejected = sum(turn.rejected for found in turns.values() for turn in found) + cycles.rejected
+    return told | {
+        "rpc_us_during_cycles": round(cycles.rpc_us, 1),
+        "hook_p50_us": quantile(hook_us["healthy"], 0.5),
+        "hook_p99_us": quantile(hook_us["healthy"], 0.99),
+        "hook_max_us": quantile(hook_us["healthy"], 1.0),
+        "hook_p50_us_hung": quantile(hook_us["hung"], 0.5),
+        "hook_p99_us_hung": quantile(hook_us["hung"], 0.99),
+        "hook_p99_us_during_cycle": quantile(times, 0.99),
+        "rejected": rejected,
     }
 
 
@@ -219,17 +230,14 @@ def main() -> None:
     """Print the table, and the figures as JSON."""
     given = [*sys.argv[1:], *("" for _ in range(3))]
     release = given[0] or DEFAULT_RELEASE
-    submissions, pending = int(given[1] or DEFAULT_SUBMISSIONS), int(given[2] or DEFAULT_PENDING)
+    rounds, pending = int(given[1] or DEFAULT_ROUNDS), int(given[2] or DEFAULT_PENDING)
     with Cluster(release, daemons=("service",), slurm_conf=NO_SCHEDULER) as cluster:
-        bench = Bench(cluster, submissions, pending)
+        bench = Bench(cluster, pending)
         bench.prepare()
-        told = figures(measure(bench))
+        told = measure(bench, rounds)
         told["service_rss_mib"] = round(bench.service_rss_mib(), 1)
         cluster.exec(["sscore"], user="alice")
         told["service_rss_mib_after_sscore"] = round(bench.service_rss_mib(), 1)
-    for name in ("no_plugin", "healthy", "hung", "during_cycles"):
-        ratio = told[f"rpc_us_{name}"] / told["rpc_us_empty_hook"]
-        say(f"{name} / empty_hook {ratio:.2f}")
     say(json.dumps({"release": release} | told))
 
 

@@ -249,15 +249,16 @@ class Lab:
             if fault == "stopped":
                 yield standing_in
             else:
-                with self._faulty_service(fault) as standing_in:
+                with self.faulty_service(fault) as standing_in:
                     yield standing_in
         finally:
             self.cluster.start_daemon("service")
 
     @contextmanager
-    def _faulty_service(self, fault: str) -> Iterator[Service]:
+    def faulty_service(self, fault: str, socket: str = HOOK_SOCKET) -> Iterator[Service]:
+        """Has a service with this fault listen on a socket, for as long as the context lasts."""
         counts, standing_in = f"/tmp/storm-{fault}.json", Service()
-        argv = ["python3", "/tmp/faulty_service.py", fault, HOOK_SOCKET, counts]
+        argv = ["python3", "/tmp/faulty_service.py", fault, socket, counts]
         pid = self.cluster.exec(argv, user="root" if fault == "foreign" else "slurm").stdout.strip()
         try:
             yield standing_in
