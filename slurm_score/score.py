@@ -7,7 +7,7 @@ jobs.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,19 +48,15 @@ def score_queue(queue: Queue, policy: Policy) -> Scores:
     Raises:
         FactorError: a factor raised or left [0, 1]; there is no partial score.
     """
-    used = registry()
-    terms = {name: _term(factor, queue, policy) for name, factor in used.items()}
-    _require_in_range(terms, queue)
-    weights = tuple(policy.factors[name].weight for name in used)
-    factors = np.array([terms[name].values for name in used]).T
-    parts = factors * np.array(weights, np.float64)
+    terms, weights = _terms(queue, policy)
+    factors, parts = _weighed(terms, weights)
     score = parts.sum(axis=1)
     waits = waits_s(queue, policy.factors["wait"])
     guards = guards_s(queue, policy)
     guarded = waits >= guards
     points = np.where(guarded, (waits - guards) / MINUTE_S, score)
     return Scores(
-        names=tuple(used),
+        names=tuple(terms),
         weights=weights,
         factors=factors,
         parts=parts,
@@ -70,6 +66,30 @@ def score_queue(queue: Queue, policy: Policy) -> Scores:
         site=site_factors(points, guarded, guard_base(queue, policy), policy, queue.offsets),
         details={name: term.details for name, term in terms.items() if term.details},
     )
+
+
+def scores_of(queue: Queue, policy: Policy) -> Floats:
+    """Return the bare scores of a queue, float64[n_jobs]: all that jobs need that were submitted just now.
+
+    Raises:
+        FactorError: as score_queue.
+    """
+    _, parts = _weighed(*_terms(queue, policy))
+    score: Floats = parts.sum(axis=1)
+    return score
+
+
+def _terms(queue: Queue, policy: Policy) -> tuple[dict[str, Term], tuple[int, ...]]:
+    """The factors by name, each within its range, and their weights."""
+    terms = {name: _term(factor, queue, policy) for name, factor in registry().items()}
+    _require_in_range(terms, queue)
+    return terms, tuple(policy.factors[name].weight for name in terms)
+
+
+def _weighed(terms: Mapping[str, Term], weights: Sequence[int]) -> tuple[Floats, Floats]:
+    """Factors and parts, float64[n_jobs, n_factors] each."""
+    factors = np.array([term.values for term in terms.values()]).T
+    return factors, factors * np.array(weights, np.float64)
 
 
 def guards_s(queue: Queue, policy: Policy) -> Floats:

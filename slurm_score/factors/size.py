@@ -39,9 +39,14 @@ def capacity(partitions: tuple[str, ...], unit: str, queue: Queue) -> int:
 
 
 def _gpus_of(partition: str, queue: Queue) -> int:
-    nodes = inventory_of(queue.cluster)
-    mine = nodes.partitions.get(partition)
-    return 0 if mine is None else int(nodes.total[nodes.kinds[0]][:, mine].sum())
+    memo = queue.cluster.memo
+    key = ("GPUs of", partition)
+    found: int | None = memo.get(key)
+    if found is None:
+        nodes = inventory_of(queue.cluster)
+        mine = nodes.partitions.get(partition)
+        found = memo[key] = 0 if mine is None else int(nodes.total[nodes.kinds[0]][:, mine].sum())
+    return found
 
 
 def compute(queue: Queue, params: SizeParams) -> Term:  # noqa: ARG001 - the shape of every factor

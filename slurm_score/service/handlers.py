@@ -17,7 +17,7 @@ from slurm_score.hints import parse_hints
 from slurm_score.model import NO_OFFSETS, Cluster, Job, Offsets, Predicted, Queue
 from slurm_score.policy import Mode, Policy
 from slurm_score.predict.kinds import kind_of_name
-from slurm_score.score import Scores, neutral_site, score_queue, site_of
+from slurm_score.score import Scores, neutral_site, score_queue, scores_of, site_of
 from slurm_score.snapshot import Snapshot
 from slurm_score.units import MINUTE_S
 
@@ -134,7 +134,7 @@ class NewJob:
     @cached_property
     def _score(self) -> float:
         queue = self._snapshot.queue((self._job,), predicted=self._predicted)
-        return float(score_queue(queue, self._policy).score[0])
+        return float(scores_of(queue, self._policy)[0])
 
     def _advice(self, site: int) -> tuple[str, ...]:
         seen, policy = self._snapshot, self._policy

@@ -3,7 +3,9 @@
 One `sbatch` after the other, to a slurmctld that schedules nothing, so that everything stays pending. One
 script holds all variants of the hook, and the job's name says which is meant: one that does nothing, ours,
 ours before a service that never answers. They take turns, 100 submissions each, in another order each round,
-so that all meet the same slurmctld, the same queue and the same machine. `rpc_us_*` is the average of
+so that all meet the same slurmctld, the same queue and the same machine. One in eight asks what nobody asked
+before: in four logs of the Parallel Workloads Archive 6 to 19 % of the jobs differ in user, size or limit
+from each of the last 4,096 kinds. In the variant `unheard` every one does. `rpc_us_*` is the average of
 REQUEST_SUBMIT_BATCH_JOB that sdiag tells, over all rounds; `*_over_empty` is the median of the rounds'
 ratios, told with their quartiles. `hook_*` are by the hook's own clock (LuaSocket's, 1 µs). Without a plugin
 is a run of its own. In the last run, `hook_p99_us_during_cycle`, cycles change all of 20,000 pending jobs
@@ -36,11 +38,12 @@ PLUGIN = "JobSubmitPlugins=lua\n"
 STATE = "/var/lib/slurm/slurmctld"
 TIMES = "/tmp/hook-times"
 SILENT_SOCKET = "/run/slurm-score/silent.sock"
-VARIANTS = ("empty_hook", "healthy", "hung")
+VARIANTS = ("empty_hook", "healthy", "unheard", "hung")
 ORDERS = tuple(itertools.permutations(VARIANTS))
 WARM_UP = 300  # submissions before the figures begin: slurmctld has just started, and the breaker is to open
 # A scheduler that goes through a growing queue makes submissions wait, more at the end than at the beginning.
 NO_SCHEDULER = {"SchedulerParameters": "defer,sched_interval=-1,bf_interval=-1,batch_sched_delay=3600"}
+LIMITS_MIN = (10, 30, 60, 120, 240, 480, 720, 1440)
 FORMS = (["--gres=gpu:a100:1"], ["--gpus=2", "--comment=score: est=20m"], ["--ntasks=4"])
 POLICY = """\
 mode: enforce
@@ -65,8 +68,9 @@ local function load_module(socket)
   module.setup({{ socket = socket }})
   return module
 end
-local variants = {{ healthy = load_module("{HOOK_SOCKET}"), hung = load_module("{SILENT_SOCKET}") }}
-local times = {{ healthy = {{}}, hung = {{}} }}
+local ours = load_module("{HOOK_SOCKET}")
+local variants = {{ healthy = ours, unheard = ours, hung = load_module("{SILENT_SOCKET}") }}
+local times = {{ healthy = {{}}, unheard = {{}}, hung = {{}} }}
 function slurm_job_submit(job_desc, part_list, submit_uid)
   local name = job_desc.name
   local score = variants[name]
@@ -131,7 +135,7 @@ class Bench:
     def during_cycles(self, submissions: int) -> Turn:
         """Submit through ours while cycles change all the jobs of a long queue."""
         self._start(self._conf)
-        self.lab.storm(self._argvs("empty_hook"), self.pending, workers=8)
+        self.lab.storm(self._argvs("empty_hook", 0, 999), self.pending, workers=8)
         weights = itertools.cycle((2000, 1000))
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(self._submit, "healthy", submissions)
@@ -159,17 +163,24 @@ class Bench:
         self.cluster.start_daemon("slurmctld")
         self.cluster.exec(["scontrol", "update", "PartitionName=main", "State=DOWN"])
 
-    def _argvs(self, variant: str) -> list[list[str]]:
+    def _argvs(self, variant: str, first: int, count: int) -> list[list[str]]:
+        """Return submissions from the first-th of a variant on."""
         sbatch = ["sbatch", "--parsable", "--output=/dev/null", f"--job-name={variant}"]
-        return [[*sbatch, f"--time={1 + i}", *FORMS[i % len(FORMS)], "--wrap=true"] for i in range(999)]
+        limits = (
+            2000 + i if variant == "unheard" or i % 8 == 0 else LIMITS_MIN[i // 8 % len(LIMITS_MIN)]
+            for i in range(first, first + count)
+        )
+        return [
+            [*sbatch, f"--time={limit}", *FORMS[i % len(FORMS)], "--wrap=true"]
+            for i, limit in enumerate(limits, first)
+        ]
 
     def _submit(self, variant: str, count: int = BLOCK) -> Turn:
-        """Submit so many jobs, each next one another than before, and return what they cost."""
-        argvs = self._argvs(variant)
-        at = self._submitted[variant] % len(argvs)
+        """Submit so many jobs and return what they cost."""
+        argvs = self._argvs(variant, self._submitted[variant], count)
         self._submitted[variant] += count
         self.cluster.exec(["sdiag", "--reset"])
-        storm = self.lab.storm(argvs[at:] + argvs[:at], count)
+        storm = self.lab.storm(argvs, count)
         number, total_us = re.findall(
             r"REQUEST_SUBMIT_BATCH_JOB\s.*count:(\d+)\s.*total_time:(\d+)",
             self.cluster.exec(["sdiag"]).stdout,
@@ -209,7 +220,7 @@ def told_of(turns: Mapping[str, list[Turn]], hook_us: Mapping[str, list[int]]) -
 def measure(bench: Bench, rounds: int) -> dict[str, float]:
     """Return what the last line holds, but for the release and the memory."""
     turns = {"no_plugin": bench.no_plugin(rounds), **bench.in_turns(rounds)}
-    hook_us = {name: bench.hook_us(name) for name in ("healthy", "hung")}
+    hook_us = {name: bench.hook_us(name) for name in VARIANTS[1:]}
     told = told_of(turns, hook_us)
     cycles = bench.during_cycles(rounds * BLOCK)
     times = bench.hook_us("healthy")
@@ -219,6 +230,8 @@ def measure(bench: Bench, rounds: int) -> dict[str, float]:
         "hook_p50_us": quantile(hook_us["healthy"], 0.5),
         "hook_p99_us": quantile(hook_us["healthy"], 0.99),
         "hook_max_us": quantile(hook_us["healthy"], 1.0),
+        "hook_p50_us_unheard": quantile(hook_us["unheard"], 0.5),
+        "hook_p99_us_unheard": quantile(hook_us["unheard"], 0.99),
         "hook_p50_us_hung": quantile(hook_us["hung"], 0.5),
         "hook_p99_us_hung": quantile(hook_us["hung"], 0.99),
         "hook_p99_us_during_cycle": quantile(times, 0.99),

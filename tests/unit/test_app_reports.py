@@ -158,7 +158,7 @@ def test_connections_beyond_the_limit_are_turned_away(service: Service) -> None:
 @pytest.mark.parametrize(
     ("broken", "method", "path", "told"),
     [
-        ("service.handlers.score_queue", "POST", "/v1/score", '{"error": "internal error: KeyError"}'),
+        ("service.handlers.scores_of", "POST", "/v1/score", '{"error": "internal error: KeyError"}'),
         ("service.reports.dump_jobs", "GET", "/v1/jobs", '{"error":"internal error: KeyError"}'),
     ],
 )

@@ -68,7 +68,7 @@ def test_job_that_is_asked_for_again_is_scored_once(monkeypatch: pytest.MonkeyPa
     """What doesn't depend on the time is worked out at the first question only."""
     job = NewJob(ScoreRequest(qos="high"), snapshot(), ENFORCE)
     first = job.answer_at(NOW)
-    monkeypatch.setattr("slurm_score.service.handlers.score_queue", None)
+    monkeypatch.setattr("slurm_score.service.handlers.scores_of", None)
     assert job.answer_at(NOW + 1) is first
 
 
