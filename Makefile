@@ -25,7 +25,7 @@ docs: $(READY)
 
 live: $(READY) engine
 	@$(BIN)/python -m tests.live images
-	$(BIN)/pytest -m live -n 2 --dist loadscope tests/live
+	$(BIN)/pytest -m live -n 3 --dist loadscope tests/live
 
 bench-read: $(READY) engine
 	@$(BIN)/python -m tests.bench.read $(RELEASE) $(JOBS)

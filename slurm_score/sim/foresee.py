@@ -29,7 +29,9 @@ def foresee_start(
     start = t
     while start <= latest:
         later = open_nodes(h, limits, needs, row, start, length)
-        begin = max(start, group_end(s, setup, h, nth_ready(h, limits, needs, row), t))
+        begin = nth_ready(h, limits, needs, row)
+        if begin <= later:  # else its group ends later still
+            begin = max(start, group_end(s, setup, h, begin, t))
         if begin <= later and begin < NEVER:
             if begin > latest or take_nodes(h, limits, setup, needs, row, t, begin, length):
                 return begin if begin <= latest else NEVER
