@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_score.factors.remaining import left_of, value
 from slurm_score.model import Asked, EndedRun, Floats, Predicted
 from slurm_score.predict.interface import in_order
 from slurm_score.predict.opinions import Opinions, weighted_median
@@ -24,9 +25,10 @@ from slurm_score.predict.runs import (
     restored,
     row_of,
 )
-from slurm_score.units import format_duration
+from slurm_score.units import MINUTE_S, format_duration
 
 QUANTILE = 0.6
+HALF_AT_S = 30.0 * MINUTE_S
 STEPS = (-0.2, -0.1, 0.0, 0.1)
 """The quantiles around the wanted one that compete for each user."""
 KEPT_RUNS, SITE_RUNS = 120, 100
@@ -84,30 +86,38 @@ class SimilarRuns:
         """Return how long such a job would run, at most its limit: always an answer, with its source."""
         return self.predict_all([asked])[0]
 
-    def predict_all(self, asked: Sequence[Asked]) -> list[Predicted]:
-        """Return predictions; equal jobs of one user cost as much as one."""
+    def predict_all(self, asked: Sequence[Asked], half_at_s: float = HALF_AT_S) -> list[Predicted]:
+        """Return predictions; equal jobs of one user cost as much as one.
+
+        `half_at_s` is the policy's: what a run time that isn't sure is worth depends on it.
+        """
         places: dict[str, dict[Asked, list[int]]] = {}
         for i, one in enumerate(asked):
             places.setdefault(one.user, {}).setdefault(one, []).append(i)
         found: list[Predicted] = [_UNKNOWN] * len(asked)
         for user, alike in places.items():
-            for predicted, indexes in zip(self._predict(user, list(alike)), alike.values(), strict=True):
+            told = self._predict(user, list(alike), half_at_s)
+            for predicted, indexes in zip(told, alike.values(), strict=True):
                 for i in indexes:
                     found[i] = predicted
         return found
 
-    def _predict(self, user: str, asked: Sequence[Asked]) -> list[Predicted]:
+    def _predict(self, user: str, asked: Sequence[Asked], half_at_s: float) -> list[Predicted]:
         if not self.observed:
             return [Predicted(one.limit_s, "time limit") for one in asked]
         sample = self._sample(user)
         columns = np.array([row_of(one) for one in asked])
         likeness, repeats = _likeness(sample, columns)
-        said = _quantiles(sample.columns[ELAPSED], sample.base * likeness[:, None], self._levels)
+        weights = sample.base * likeness[:, None]
+        said = _quantiles(sample.columns[ELAPSED], weights, self._levels)
         median = weighted_median(said, self._opinions.weights(user))
+        limits = np.array([one.limit_s for one in asked])
+        factors = _expected_factors(sample.columns[ELAPSED], weights, limits, half_at_s)
+        equivalents = np.round(np.maximum(left_of(factors, half_at_s), 0.0), 1)
         known = len(self._of(user) or ())
         return [
-            Predicted(min(s + MARGIN_S, one.limit_s), _source(one, n, known))
-            for one, s, n in zip(asked, median.tolist(), repeats, strict=True)
+            Predicted(min(s + MARGIN_S, one.limit_s), _source(one, n, known), min(e, one.limit_s))
+            for one, s, n, e in zip(asked, median.tolist(), repeats, equivalents.tolist(), strict=True)
         ]
 
     def _judge(self, run: EndedRun) -> None:
@@ -207,6 +217,18 @@ def _quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
     cumulated += rows
     places = np.searchsorted(cumulated.ravel(), (rows + levels - 1e-9).ravel())
     found: Floats = values[places.reshape(n_jobs, -1) % n]
+    return found
+
+
+def _expected_factors(elapsed: Floats, weights: Floats, limits: Floats, half_at_s: float) -> Floats:
+    """Return what the factor `remaining` is on average over the runs, both memories alike.
+
+    Weights are float64[n_jobs, kernels, n_values]; no run counts for longer than a job's limit. The order
+    by score asks for the factor, so its mean foretells more than the factor of any run time would.
+    """
+    values = np.maximum(value(elapsed, half_at_s), value(limits, half_at_s)[:, None])
+    sums = np.einsum("jkn,jn->jk", weights, values) / weights.sum(axis=2)
+    found: Floats = sums.mean(axis=1)
     return found
 
 
