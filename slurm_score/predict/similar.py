@@ -108,11 +108,10 @@ class SimilarRuns:
         sample = self._sample(user)
         columns = np.array([row_of(one) for one in asked])
         likeness, repeats = _likeness(sample, columns)
-        weights = sample.base * likeness[:, None]
-        said = _quantiles(sample.columns[ELAPSED], weights, self._levels)
+        said = _quantiles(sample.columns[ELAPSED], sample.base * likeness[:, None], self._levels)
         median = weighted_median(said, self._opinions.weights(user))
         limits = np.array([one.limit_s for one in asked])
-        factors = _expected_factors(sample.columns[ELAPSED], weights, limits, half_at_s)
+        factors = _expected_factors(sample, likeness, limits, half_at_s)
         equivalents = np.round(np.maximum(left_of(factors, half_at_s), 0.0), 1)
         known = len(self._of(user) or ())
         return [
@@ -220,15 +219,20 @@ def _quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
     return found
 
 
-def _expected_factors(elapsed: Floats, weights: Floats, limits: Floats, half_at_s: float) -> Floats:
+def _expected_factors(sample: _Sample, likeness: Floats, limits: Floats, half_at_s: float) -> Floats:
     """Return what the factor `remaining` is on average over the runs, both memories alike.
 
-    Weights are float64[n_jobs, kernels, n_values]; no run counts for longer than a job's limit. The order
-    by score asks for the factor, so its mean foretells more than the factor of any run time would.
+    No run counts for longer than a job's limit. The order by score asks for the factor, so its mean
+    foretells more than the factor of any one run time would. float64[n_jobs].
     """
-    values = np.maximum(value(elapsed, half_at_s), value(limits, half_at_s)[:, None])
-    sums = np.einsum("jkn,jn->jk", weights, values) / weights.sum(axis=2)
-    found: Floats = sums.mean(axis=1)
+    elapsed, base = sample.columns[ELAPSED], sample.base.T
+    values = value(elapsed, half_at_s)
+    sums = likeness @ (base * values[:, None])
+    cut = np.flatnonzero(limits < elapsed[-1])
+    if len(cut):
+        gained = np.maximum(value(limits[cut], half_at_s)[:, None] - values, 0.0)
+        sums[cut] += (likeness[cut] * gained) @ base
+    found: Floats = (sums / (likeness @ base)).mean(axis=1)
     return found
 
 
