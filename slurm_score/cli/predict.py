@@ -56,7 +56,12 @@ def command(job_id: str | None, snapshot: Path, log: Path | None, quantile: floa
     elif predicted is None:
         click.echo(f"job {job.label}: no run is known yet; its time limit counts")
     else:
-        click.echo(f"job {job.label}: {format_duration(predicted.seconds)}: {predicted.source}")
+        scored = f"; scored as {format_duration(predicted.scored_s)}" if _differ(predicted) else ""
+        click.echo(f"job {job.label}: {format_duration(predicted.seconds)}: {predicted.source}{scored}")
+
+
+def _differ(predicted: Predicted) -> bool:
+    return format_duration(predicted.seconds) != format_duration(predicted.scored_s)
 
 
 def _find(path: Path, job_id: str) -> tuple[Job, Predicted | None]:
