@@ -32,8 +32,8 @@ HALF_AT_S = 30.0 * MINUTE_S
 STEPS = (-0.2, -0.1, 0.0, 0.1)
 """The quantiles around the wanted one that compete for each user."""
 KEPT_RUNS, SITE_RUNS = 120, 100
-SITE_WEIGHT = 0.005
-"""What a run of anybody counts beside one of the user's own."""
+SITE_WEIGHT, SITE_FACTOR_WEIGHT = 0.005, 0.03
+"""What a run of anybody counts beside one of the user's own: in a quantile, and in the mean factor."""
 MARGIN_S = 2.0
 """Repeats differ by a second or two; to be short by that much would be of no use to anybody."""
 _UNKNOWN = Predicted(math.inf, "nothing")
@@ -41,10 +41,14 @@ _UNKNOWN = Predicted(math.inf, "nothing")
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """What a user's next job is compared with, by run time: `columns` and `base` as in Runs."""
+    """What a user's next job is compared with, by run time: `columns` and `base` as in Runs.
+
+    `factor_base` is `base` with what the site's runs count in the mean factor.
+    """
 
     columns: Floats
     base: Floats
+    factor_base: Floats
     mine: NDArray[np.bool_]
 
 
@@ -174,7 +178,8 @@ def _sample(own: Runs | None, site: Runs) -> _Sample:
         columns = np.concatenate((own.columns, columns), axis=1)
         base = np.concatenate((own.base, base), axis=1)
     order = np.argsort(columns[ELAPSED], kind="stable")
-    return _Sample(columns[:, order], base[:, order], order < n)
+    base, mine = base[:, order], order < n
+    return _Sample(columns[:, order], base, np.where(mine, base, SITE_FACTOR_WEIGHT), mine)
 
 
 def _likeness(sample: _Sample, asked: Floats) -> tuple[Floats, list[int]]:
@@ -225,7 +230,7 @@ def _expected_factors(sample: _Sample, likeness: Floats, limits: Floats, half_at
     No run counts for longer than a job's limit. The order by score asks for the factor, so its mean
     foretells more than the factor of any one run time would. float64[n_jobs].
     """
-    elapsed, base = sample.columns[ELAPSED], sample.base.T
+    elapsed, base = sample.columns[ELAPSED], sample.factor_base.T
     values = value(elapsed, half_at_s)
     sums = likeness @ (base * values[:, None])
     cut = np.flatnonzero(limits < elapsed[-1])

@@ -118,12 +118,12 @@ def test_the_runs_most_like_the_job_tell(seen: list[EndedRun], job: Asked, secon
 
 @pytest.mark.parametrize(("limit_s", "half_at_s"), [(3600.0, 1800.0), (7200.0, 60.0), (9.0, 60.0)])
 def test_the_score_goes_by_the_mean_factor_of_the_runs(limit_s: float, half_at_s: float) -> None:
-    """By hand: the later of two counts 1, the other 0.95 × 0.75 and 0.99 × 0.95; each 0.005 for the site."""
+    """By hand: the later of two counts 1, the other 0.95 × 0.75 and 0.99 × 0.95; each 0.03 for the site."""
     predictor = SimilarRuns()
     predictor.observe(runs(9000, 10, limit_s=limit_s))
     long, short = (half_at_s / (half_at_s + min(ran_s, limit_s)) for ran_s in (9000, 10))
     memories = [
-        (short + older * long + 0.005 * (short + long)) / (1 + older + 0.01) for older in (0.7125, 0.9405)
+        (short + older * long + 0.03 * (short + long)) / (1 + older + 0.06) for older in (0.7125, 0.9405)
     ]
     found = predictor.predict_all([asked(limit_s=limit_s)], half_at_s)[0]
     assert found.scored_s == pytest.approx(half_at_s / np.mean(memories) - half_at_s, abs=0.06)
