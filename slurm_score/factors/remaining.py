@@ -17,6 +17,9 @@ from slurm_score.units import MINUTE_S, format_duration
 
 Left = TypeVar("Left", float, Floats)
 
+ALIKE_S = 5.0
+"""Times that differ by less are told as one."""
+
 
 class RemainingParams(FactorParams):
     """How a remaining time becomes a value, and which one is taken.
@@ -171,9 +174,14 @@ def describe(queue: Queue, params: RemainingParams, i: int) -> str:
     return f"{format_duration(seconds)} to run by its {words}; one half at {format_duration(params.half_at)}"
 
 
+def alike(told_s: float, scored_s: float) -> bool:
+    """Whether a predicted time and the one that is scored are the same to a reader."""
+    return told_s == scored_s or abs(told_s - scored_s) < ALIKE_S
+
+
 def _scored_words(seconds: float, scored: float, quantile: float) -> str:
     """How a prediction counts, where that isn't the time that most such runs end within."""
-    if abs(seconds - scored) < 1.0:
+    if alike(seconds, scored):
         return ""
     return f"; {quantile:.0%} end within that, by what all may take it counts as {format_duration(scored)}"
 
