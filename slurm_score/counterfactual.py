@@ -89,7 +89,7 @@ def _alike(one: Predicted | None, other: Predicted | None) -> bool:
     """Whether two predictions agree: the snapshot doesn't know the runs of users who were long away."""
     if one is None or other is None:
         return one is other
-    return math.isclose(one.seconds, other.seconds, abs_tol=1.0)
+    return math.isclose(one.scored_s, other.scored_s, abs_tol=1.0)
 
 
 def _weighed(

@@ -89,10 +89,20 @@ class EndedRun(Asked):
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """How long a job will run from its next start, in s, and in words where that comes from."""
+    """How long a job will run from its next start, in s, and in words where that comes from.
+
+    `equivalent_s` is its certainty equivalent: of a job that ran for exactly so long the factor `remaining`
+    is what it is of this one on average, over all that may come. None: `seconds` itself.
+    """
 
     seconds: float
     source: str
+    equivalent_s: float | None = None
+
+    @property
+    def scored_s(self) -> float:
+        """The run time that the score goes by."""
+        return self.seconds if self.equivalent_s is None else self.equivalent_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,12 +222,13 @@ class Reprioritizer:
         self._brakes.note_rate(cluster.config, identity)
         self._brakes.note_reads(self._brakes.clock() - began_s)
         self._scrontab = self._scrontab.intersection(job.job_id for job in found)
-        self._run_times.refresh(cluster.time_s, policy.factors["remaining"].quantile)
+        by = policy.factors["remaining"]
+        self._run_times.refresh(cluster.time_s, by.quantile, by.half_at)
         jobs = self._with_past_runs(found)
         told = policy.advice.time_limit and policy.mode is not Mode.OBSERVE
         predicted = self._run_times.predicted([job for job in jobs if job.pending], cluster)
         running = self._run_times.running(list(filter(holds_gpus, jobs)), cluster)
-        predicts = policy.factors["remaining"].predict
+        predicts = by.predict
         return Snapshot(
             policy=policy,
             cluster=cluster,

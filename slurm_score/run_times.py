@@ -14,7 +14,7 @@ from slurm_score.model import Cluster, EndedRun, Job, Predicted, RunTimes
 from slurm_score.predict.estimator import Estimator
 from slurm_score.predict.interface import in_order
 from slurm_score.predict.kinds import CUT_SHORT
-from slurm_score.predict.similar import KEPT_RUNS, QUANTILE
+from slurm_score.predict.similar import HALF_AT_S, KEPT_RUNS, QUANTILE
 from slurm_score.predict.store import KEEP_S, HistoryStore, open_history
 from slurm_score.slurm.gateway import Gateway
 from slurm_score.units import DAY_S, MINUTE_S
@@ -59,10 +59,11 @@ class RunTimeKeeper:
         self._cut: dict[int, float] = {}
         self._claims: dict[int, float] = {}
 
-    def refresh(self, now_s: float, quantile: float = QUANTILE) -> None:
+    def refresh(self, now_s: float, quantile: float = QUANTILE, half_at_s: float = HALF_AT_S) -> None:
         """Ask accounting, if it is time to; without accounting what was known before stays."""
         if quantile != self.estimator.quantile:
             self._restart(quantile)
+        self.estimator.half_at_s = half_at_s
         if not self._loaded:
             self._load(now_s)
         if self._asked_s is not None and now_s - self._asked_s < EVERY_S and not self._late:

@@ -37,7 +37,7 @@ from slurm_score.profiles import NO_PROFILES, ProfileState
 from slurm_score.supply import TypeSupply
 from slurm_score.units import MINUTE_S
 
-FORMAT = 4
+FORMAT = 5
 FILE_MODE = 0o640
 MOST_USERS = 1000
 """Whose run times the service is told of: those who ran something last."""

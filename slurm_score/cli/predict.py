@@ -9,6 +9,7 @@ import click
 from slurm_score.cli import snapshot_option
 from slurm_score.cli.history_import import read_runs, unread
 from slurm_score.errors import HistoryError, SnapshotError
+from slurm_score.factors.remaining import alike
 from slurm_score.model import Job, Predicted
 from slurm_score.predict.baselines import MedianOfFive, Tsafrir, UserRequest
 from slurm_score.predict.replay import Accuracy, replay
@@ -56,7 +57,9 @@ def command(job_id: str | None, snapshot: Path, log: Path | None, quantile: floa
     elif predicted is None:
         click.echo(f"job {job.label}: no run is known yet; its time limit counts")
     else:
-        click.echo(f"job {job.label}: {format_duration(predicted.seconds)}: {predicted.source}")
+        told_s, scored_s = predicted.seconds, predicted.scored_s
+        scored = "" if alike(told_s, scored_s) else f"; scored as {format_duration(scored_s)}"
+        click.echo(f"job {job.label}: {format_duration(told_s)}: {predicted.source}{scored}")
 
 
 def _find(path: Path, job_id: str) -> tuple[Job, Predicted | None]:

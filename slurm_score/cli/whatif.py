@@ -11,6 +11,7 @@ from slurm_score.policy import Policy
 from slurm_score.profiles import NO_PROFILES, effective, load_of
 from slurm_score.report.whatif import format_comparison, told_of
 from slurm_score.snapshot import Snapshot, read_snapshot
+from slurm_score.units import format_duration
 from slurm_score.watch import read_policy
 from slurm_score.whatif import compare
 from slurm_score.zone import zone_of
@@ -65,6 +66,9 @@ def _notes(old: Policy, new: Policy) -> Iterator[str]:
     was, wanted = (policy.factors["remaining"].quantile for policy in (old, new))
     if was != wanted:
         yield f"run times are still predicted for quantile {was:g}, {wanted:g} would be learned anew"
+    was, wanted = (policy.factors["remaining"].half_at for policy in (old, new))
+    if was != wanted:
+        yield f"predictions still count as they do for half_at {format_duration(was)}"
     if new.factors["remaining"].predict and not old.factors["remaining"].predict:
         yield "run times aren't predicted now: all is told as if they never were"
     if old.mode != new.mode:

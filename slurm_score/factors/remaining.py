@@ -17,14 +17,16 @@ from slurm_score.units import MINUTE_S, format_duration
 
 Left = TypeVar("Left", float, Floats)
 
+ALIKE_S = 5.0
+"""Times that differ by less are told as one."""
+
 
 class RemainingParams(FactorParams):
     """How a remaining time becomes a value, and which one is taken.
 
     `half_at` is the remaining time that gives one half; `unknown` is the value without any estimate.
-    `quantile` is the share of jobs that shall end within their predicted time: predictions that are
-    too short harm the order more than those that are too long. Without `predict` limits and hints count
-    alone.
+    `quantile` is the share of jobs that shall end within the predicted time that is told; the value
+    is the mean over all times that a job may take. Without `predict` limits and hints count alone.
     """
 
     weight: Weight = 450
@@ -37,6 +39,11 @@ class RemainingParams(FactorParams):
 def value(left_s: Left, half_at_s: float) -> Left:
     """Return the factor of a remaining time, or of a column of them; the simulator compiles it."""
     return half_at_s / (half_at_s + left_s)
+
+
+def left_of(factor: Left, half_at_s: float) -> Left:
+    """Return the remaining time of a factor above 0, or of a column of them."""
+    return half_at_s / factor - half_at_s
 
 
 class Source(IntEnum):
@@ -69,11 +76,13 @@ _WORDS = {
 class Remaining:
     """The time left to run of each job: `seconds` float64[n_jobs], NaN where nothing tells.
 
+    `scored` is the time that the factor is taken of: of a prediction its certainty equivalent.
     `limit_source` and `source` say where the limit and the time come from; `capped` bool[n_jobs]
     marks the hints that went above the limit.
     """
 
     seconds: Floats
+    scored: Floats
     limit_source: Ints
     source: Ints
     capped: Bools
@@ -105,6 +114,7 @@ def _remaining(queue: Queue) -> Remaining:
         if said:
             capped[i] = hint > limit[i]
             seconds[i], source[i] = (limit[i] if capped[i] else hint), said
+    scored = seconds
     if queue.predicted:
         found = [queue.predicted.get(job.job_id) for job in queue.jobs]
         told = np.array([one is not None for one in found], np.bool_)
@@ -112,7 +122,9 @@ def _remaining(queue: Queue) -> Remaining:
         seconds, source = np.where(told, predicted, seconds), np.where(told, int(Source.PREDICTED), source)
         capped = np.where(told, predicted > limit, capped)
         seconds = np.where(told & capped, limit, seconds)
-    return Remaining(seconds, limit_source, source, capped)
+        counted = np.array([math.nan if one is None else one.scored_s for one in found], np.float64)
+        scored = np.where(told, np.fmin(counted, limit), seconds)
+    return Remaining(seconds, scored, limit_source, source, capped)
 
 
 def limits_s(jobs: Sequence[Job], cluster: Cluster) -> list[float]:
@@ -137,9 +149,12 @@ def claimed_s(hints: Hints, limit_s: float) -> tuple[float, Source]:
 
 
 def compute(queue: Queue, params: RemainingParams) -> Term:
-    """Return half_at / (half_at + remaining): 1 for almost done, 0 for unlimited."""
-    seconds = remaining(queue).seconds
-    return Term(np.where(np.isnan(seconds), params.unknown, value(seconds, params.half_at)))
+    """Return half_at / (half_at + remaining): 1 for almost done, 0 for unlimited.
+
+    Of a prediction it is the mean over the runs that the prediction is made of.
+    """
+    scored = remaining(queue).scored
+    return Term(np.where(np.isnan(scored), params.unknown, value(scored, params.half_at)))
 
 
 def describe(queue: Queue, params: RemainingParams, i: int) -> str:
@@ -152,10 +167,23 @@ def describe(queue: Queue, params: RemainingParams, i: int) -> str:
     predicted = queue.predicted.get(queue.jobs[i].job_id)
     if source is Source.PREDICTED and predicted is not None:
         words = f"predicted: {predicted.source}{f', capped by the {limit}' if times.capped[i] else ''}"
+        words += _scored_words(seconds, float(times.scored[i]), params.quantile)
         return f"{format_duration(seconds)} to run, {words}; one half at {format_duration(params.half_at)}"
     words = f"{limit} and hint progress=" if source is Source.PROGRESS else _WORDS[source]
     words += f" capped by the {limit}" if times.capped[i] else ""
     return f"{format_duration(seconds)} to run by its {words}; one half at {format_duration(params.half_at)}"
+
+
+def alike(told_s: float, scored_s: float) -> bool:
+    """Whether a predicted time and the one that is scored are the same to a reader."""
+    return told_s == scored_s or abs(told_s - scored_s) < ALIKE_S
+
+
+def _scored_words(seconds: float, scored: float, quantile: float) -> str:
+    """How a prediction counts, where that isn't the time that most such runs end within."""
+    if alike(seconds, scored):
+        return ""
+    return f"; {quantile:.0%} end within that, by what all may take it counts as {format_duration(scored)}"
 
 
 def _partitions_s(names: tuple[str, ...], cluster: Cluster) -> tuple[float, Source]:

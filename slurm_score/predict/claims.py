@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
+from slurm_score.factors.remaining import left_of, value
 from slurm_score.model import EndedRun, Predicted
 from slurm_score.predict.interface import in_order
 from slurm_score.units import format_duration
@@ -30,8 +31,12 @@ class Claims:
             known = self._known.setdefault(run.user, deque(maxlen=KEPT))
             known.append((max(run.claim_s or 0.0, LEAST_S), run.elapsed_s))
 
-    def calibrate(self, user: str, claim_s: float, limit_s: float, otherwise: Predicted | None) -> Predicted:
+    def calibrate(
+        self, user: str, claim_s: float, limit_s: float, otherwise: Predicted | None, half_at_s: float
+    ) -> Predicted:
         """Return claim × the user's own ratio at the quantile, never above the limit.
+
+        Its certainty equivalent goes by the mean of the factor over the same ratios.
 
         The ratio is that of the user's last claims, near ones and late ones first. Until there are three,
         `otherwise`, what the runs without hints tell, stands for each that is missing; where that is
@@ -48,7 +53,9 @@ class Claims:
         ratio = _quantile([*weighed, *((instead, 1.0) for _ in range(missing))], self._quantile)
         words = f"hint {format_duration(claim_s)} × {ratio:.2g}, {_whose(user, len(known), otherwise)}"
         capped = ", capped by the limit" if claim * ratio > limit_s else ""
-        return Predicted(min(limit_s, claim * ratio), words + capped)
+        ends = [(min(limit_s, claim * ratio), weight) for ratio, weight in weighed]
+        ends += missing * [(otherwise.scored_s if otherwise else min(limit_s, claim), 1.0)]
+        return Predicted(min(limit_s, claim * ratio), words + capped, _equivalent_s(ends, half_at_s))
 
     def stored(self) -> dict[str, list[list[float]]]:
         """Return all it knows as plain values."""
@@ -69,12 +76,19 @@ def _whose(user: str, known: int, otherwise: Predicted | None) -> str:
     return f"with {known} hints known and {without}"
 
 
+def _equivalent_s(weighed: list[tuple[float, float]], half_at_s: float) -> float:
+    """Return the run time whose factor is the mean of those of run times with weights."""
+    total = sum(weight for _, weight in weighed)
+    mean = sum(weight * value(seconds, half_at_s) for seconds, weight in weighed) / total
+    return max(0.0, left_of(mean, half_at_s))
+
+
 def _quantile(weighed: list[tuple[float, float]], quantile: float) -> float:
     """Return the least value with so much of the weight up to it."""
     weighed.sort()
     wanted, summed = quantile * sum(weight for _, weight in weighed) * (1 - 1e-12), 0.0
-    for value, weight in weighed:
+    for ratio, weight in weighed:
         summed += weight
         if summed >= wanted:
-            return value
+            return ratio
     return weighed[-1][0]

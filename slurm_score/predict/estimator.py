@@ -8,15 +8,18 @@ from slurm_score.hints import NO_HINTS
 from slurm_score.model import Asked, Cluster, EndedRun, Job, Predicted
 from slurm_score.predict.claims import Claims
 from slurm_score.predict.kinds import COUNTED, kind_of_name
-from slurm_score.predict.similar import QUANTILE, SimilarRuns, restore
+from slurm_score.predict.similar import HALF_AT_S, QUANTILE, SimilarRuns, restore
 from slurm_score.units import format_duration
 
 
 class Estimator:
-    """The predictor and the hints' record together: runs in, jobs with predictions out."""
+    """The predictor and the hints' record together: runs in, jobs with predictions out.
 
-    def __init__(self, quantile: float = QUANTILE) -> None:
-        self.quantile = quantile
+    `half_at_s` is what a prediction is worth to the score by (Predicted.equivalent_s); it may be changed.
+    """
+
+    def __init__(self, quantile: float = QUANTILE, half_at_s: float = HALF_AT_S) -> None:
+        self.quantile, self.half_at_s = quantile, half_at_s
         self._runs = SimilarRuns(quantile)
         self._claims = Claims(quantile)
 
@@ -43,7 +46,7 @@ class Estimator:
             return {}
         limits = limits_s(jobs, cluster)
         asked = [asked_of(job, limit) for job, limit in zip(jobs, limits, strict=True)]
-        predicted = self._runs.predict_all(asked)
+        predicted = self._runs.predict_all(asked, self.half_at_s)
         return {
             job.job_id: self._finish(job, one, found, ran_s)
             for job, one, found in zip(jobs, asked, predicted, strict=True)
@@ -58,13 +61,17 @@ class Estimator:
         if asked.claim_s is None:
             return _rest(found, done_s)
         if hints.left_s is None and not hints.progress:
-            return _rest(self._claims.calibrate(job.user, asked.claim_s, asked.limit_s, found), done_s)
-        return self._claims.calibrate(job.user, asked.claim_s, asked.limit_s, _rest(found, done_s))
+            return _rest(self._calibrate(asked, found), done_s)
+        return self._calibrate(asked, _rest(found, done_s))
+
+    def _calibrate(self, asked: Asked, otherwise: Predicted) -> Predicted:
+        claim_s = asked.claim_s or 0.0
+        return self._claims.calibrate(asked.user, claim_s, asked.limit_s, otherwise, self.half_at_s)
 
     def stored(self) -> list[dict[str, Any]]:
         """Return all it knows as plain values, one dict for each line of the snapshot."""
         site, *users = self._runs.stored()
-        return [site | {"claims": self._claims.stored()}, *users]
+        return [site | {"half_at_s": self.half_at_s, "claims": self._claims.stored()}, *users]
 
 
 def _rest(whole: Predicted, done_s: float) -> Predicted:
@@ -72,12 +79,12 @@ def _rest(whole: Predicted, done_s: float) -> Predicted:
     if not done_s:
         return whole
     words = f"{whole.source}, less {format_duration(done_s)} run before its requeue"
-    return Predicted(max(0.0, whole.seconds - done_s), words)
+    return Predicted(max(0.0, whole.seconds - done_s), words, max(0.0, whole.scored_s - done_s))
 
 
 def restore_estimator(stored: Sequence[Mapping[str, Any]]) -> Estimator:
     """Return the estimator that stored itself."""
-    found = Estimator(stored[0]["quantile"])
+    found = Estimator(stored[0]["quantile"], stored[0]["half_at_s"])
     found._runs = restore(stored)
     found._claims.restore(stored[0]["claims"])
     return found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_score.factors.remaining import left_of, value
 from slurm_score.model import Asked, EndedRun, Floats, Predicted
 from slurm_score.predict.interface import in_order
 from slurm_score.predict.opinions import Opinions, weighted_median
@@ -24,14 +25,15 @@ from slurm_score.predict.runs import (
     restored,
     row_of,
 )
-from slurm_score.units import format_duration
+from slurm_score.units import MINUTE_S, format_duration
 
 QUANTILE = 0.6
+HALF_AT_S = 30.0 * MINUTE_S
 STEPS = (-0.2, -0.1, 0.0, 0.1)
 """The quantiles around the wanted one that compete for each user."""
 KEPT_RUNS, SITE_RUNS = 120, 100
-SITE_WEIGHT = 0.005
-"""What a run of anybody counts beside one of the user's own."""
+SITE_WEIGHT, SITE_FACTOR_WEIGHT = 0.005, 0.03
+"""What a run of anybody counts beside one of the user's own: in a quantile, and in the mean factor."""
 MARGIN_S = 2.0
 """Repeats differ by a second or two; to be short by that much would be of no use to anybody."""
 _UNKNOWN = Predicted(math.inf, "nothing")
@@ -39,10 +41,14 @@ _UNKNOWN = Predicted(math.inf, "nothing")
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """What a user's next job is compared with, by run time: `columns` and `base` as in Runs."""
+    """What a user's next job is compared with, by run time: `columns` and `base` as in Runs.
+
+    `factor_base` is `base` with what the site's runs count in the mean factor.
+    """
 
     columns: Floats
     base: Floats
+    factor_base: Floats
     mine: NDArray[np.bool_]
 
 
@@ -84,19 +90,23 @@ class SimilarRuns:
         """Return how long such a job would run, at most its limit: always an answer, with its source."""
         return self.predict_all([asked])[0]
 
-    def predict_all(self, asked: Sequence[Asked]) -> list[Predicted]:
-        """Return predictions; equal jobs of one user cost as much as one."""
+    def predict_all(self, asked: Sequence[Asked], half_at_s: float = HALF_AT_S) -> list[Predicted]:
+        """Return predictions; equal jobs of one user cost as much as one.
+
+        `half_at_s` is the policy's: what a run time that isn't sure is worth depends on it.
+        """
         places: dict[str, dict[Asked, list[int]]] = {}
         for i, one in enumerate(asked):
             places.setdefault(one.user, {}).setdefault(one, []).append(i)
         found: list[Predicted] = [_UNKNOWN] * len(asked)
         for user, alike in places.items():
-            for predicted, indexes in zip(self._predict(user, list(alike)), alike.values(), strict=True):
+            told = self._predict(user, list(alike), half_at_s)
+            for predicted, indexes in zip(told, alike.values(), strict=True):
                 for i in indexes:
                     found[i] = predicted
         return found
 
-    def _predict(self, user: str, asked: Sequence[Asked]) -> list[Predicted]:
+    def _predict(self, user: str, asked: Sequence[Asked], half_at_s: float) -> list[Predicted]:
         if not self.observed:
             return [Predicted(one.limit_s, "time limit") for one in asked]
         sample = self._sample(user)
@@ -104,10 +114,13 @@ class SimilarRuns:
         likeness, repeats = _likeness(sample, columns)
         said = _quantiles(sample.columns[ELAPSED], sample.base * likeness[:, None], self._levels)
         median = weighted_median(said, self._opinions.weights(user))
+        limits = np.array([one.limit_s for one in asked])
+        factors = _expected_factors(sample, likeness, limits, half_at_s)
+        equivalents = np.round(np.maximum(left_of(factors, half_at_s), 0.0), 1)
         known = len(self._of(user) or ())
         return [
-            Predicted(min(s + MARGIN_S, one.limit_s), _source(one, n, known))
-            for one, s, n in zip(asked, median.tolist(), repeats, strict=True)
+            Predicted(min(s + MARGIN_S, one.limit_s), _source(one, n, known), min(e, one.limit_s))
+            for one, s, n, e in zip(asked, median.tolist(), repeats, equivalents.tolist(), strict=True)
         ]
 
     def _judge(self, run: EndedRun) -> None:
@@ -165,7 +178,8 @@ def _sample(own: Runs | None, site: Runs) -> _Sample:
         columns = np.concatenate((own.columns, columns), axis=1)
         base = np.concatenate((own.base, base), axis=1)
     order = np.argsort(columns[ELAPSED], kind="stable")
-    return _Sample(columns[:, order], base[:, order], order < n)
+    base, mine = base[:, order], order < n
+    return _Sample(columns[:, order], base, np.where(mine, base, SITE_FACTOR_WEIGHT), mine)
 
 
 def _likeness(sample: _Sample, asked: Floats) -> tuple[Floats, list[int]]:
@@ -207,6 +221,23 @@ def _quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
     cumulated += rows
     places = np.searchsorted(cumulated.ravel(), (rows + levels - 1e-9).ravel())
     found: Floats = values[places.reshape(n_jobs, -1) % n]
+    return found
+
+
+def _expected_factors(sample: _Sample, likeness: Floats, limits: Floats, half_at_s: float) -> Floats:
+    """Return what the factor `remaining` is on average over the runs, both memories alike.
+
+    No run counts for longer than a job's limit. The order by score asks for the factor, so its mean
+    foretells more than the factor of any one run time would. float64[n_jobs].
+    """
+    elapsed, base = sample.columns[ELAPSED], sample.factor_base.T
+    values = value(elapsed, half_at_s)
+    sums = likeness @ (base * values[:, None])
+    cut = np.flatnonzero(limits < elapsed[-1])
+    if len(cut):
+        gained = np.maximum(value(limits[cut], half_at_s)[:, None] - values, 0.0)
+        sums[cut] += (likeness[cut] * gained) @ base
+    found: Floats = (sums / (likeness @ base)).mean(axis=1)
     return found
 
 

@@ -9,11 +9,10 @@ import numpy as np
 from slurm_score.columns import Ints
 from slurm_score.errors import Problem, SimulationError
 from slurm_score.policy import Policy
-from slurm_score.predict.similar import QUANTILE
 from slurm_score.sim import jit, state
 from slurm_score.sim.events import run
 from slurm_score.sim.outside import Predictor, Similar, in_place_of_kernels
-from slurm_score.sim.policies import FIXED, PREDICTORS, Pool, QueuePolicy, Ranked, ranked
+from slurm_score.sim.policies import FIXED, PREDICTORS, Pool, QueuePolicy, Ranked, ranked, ranked_by
 from slurm_score.sim.scheduler import Scheduler
 from slurm_score.sim.workload import Workload
 
@@ -119,7 +118,7 @@ def prepared(
 ) -> tuple[state.Jobs, state.Setup, state.Sizes]:
     """Return the columns in order of submission, and all choices as numbers."""
     users, user = np.unique(workload.user, return_inverse=True)
-    predictors = (PREDICTORS[options.plan], PREDICTORS[policy.predictor])
+    predictors = (PREDICTORS[options.plan], ranked_by(policy))
     groups, group = _groups(workload, user) if state.RECENT in predictors else (1, 0 * user)
     columns = (workload.submit_s, workload.run_s, workload.procs, workload.request_s, user, group)
     floats = (told.fixed, told.size_points, told.qos_points, told.guard)
@@ -180,7 +179,9 @@ def _outside(policy: QueuePolicy, options: Options, predictor: Predictor | None)
     if "similar" not in names:
         return predictor if "told" in names else None
     rule = policy.rule
-    return Similar(rule.factors["remaining"].quantile if isinstance(rule, Policy) else QUANTILE)
+    if not isinstance(rule, Policy):
+        return Similar()
+    return Similar(rule.factors["remaining"].quantile, rule.factors["remaining"].half_at)
 
 
 def _require(

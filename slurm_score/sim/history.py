@@ -1,6 +1,6 @@
 """Kernels: what ended runs tell about the next one. Pure."""
 
-from slurm_score.sim.state import CLAIRVOYANT, RECENT, RING, TOLD, TSAFRIR, Jobs, State
+from slurm_score.sim.state import CLAIRVOYANT, RECENT, RING, SCORED, TOLD, TSAFRIR, Jobs, State
 
 
 def learn(jobs: Jobs, s: State, row: int) -> None:
@@ -35,6 +35,11 @@ def told(jobs: Jobs, s: State, row: int) -> float:  # noqa: ARG001 - what stands
     return 1.0 * jobs.request[row]
 
 
+def scored(jobs: Jobs, s: State, row: int) -> float:  # noqa: ARG001 - as above
+    """Return what the same predictor gives to a score of ours."""
+    return 1.0 * jobs.request[row]
+
+
 def forecast(jobs: Jobs, s: State, by: int, row: int) -> float:
     """Return the run time in s that is expected of a job now: at least 1, at most its request."""
     request, user, group = jobs.request[row], jobs.user[row], jobs.group[row]
@@ -42,6 +47,8 @@ def forecast(jobs: Jobs, s: State, by: int, row: int) -> float:
         return 1.0 * jobs.run[row]
     if by == TOLD:
         return min(1.0 * request, max(1.0, told(jobs, s, row)))
+    if by == SCORED:
+        return min(1.0 * request, scored(jobs, s, row))
     if by == RECENT and s.runs[group] > 0:
         return min(1.0 * request, s.median[group])
     if by in (TSAFRIR, RECENT) and s.before[user] >= 0:

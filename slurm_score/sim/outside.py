@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from slurm_score.model import Asked, EndedRun
-from slurm_score.predict.similar import QUANTILE, SimilarRuns
+from slurm_score.model import Asked, EndedRun, Predicted
+from slurm_score.predict.similar import HALF_AT_S, QUANTILE, SimilarRuns
 from slurm_score.sim import history, state
 from slurm_score.sim.workload import Workload
 
@@ -38,9 +38,9 @@ class Similar:
     counts for little and isn't asked for again.
     """
 
-    def __init__(self, quantile: float = QUANTILE) -> None:
-        self._runs = SimilarRuns(quantile)
-        self._known: dict[int, dict[tuple[int, int], float]] = {}
+    def __init__(self, quantile: float = QUANTILE, half_at_s: float = HALF_AT_S) -> None:
+        self._runs, self._half_at_s = SimilarRuns(quantile), half_at_s
+        self._known: dict[int, dict[tuple[int, int], Predicted]] = {}
 
     def observe(self, job: Submitted, run_s: int, end_s: int) -> None:
         """Take note of a run that has ended."""
@@ -49,10 +49,17 @@ class Similar:
 
     def predict(self, job: Submitted) -> float:
         """Return the run time in s that is expected of a job now."""
+        return self._predicted(job).seconds
+
+    def scored(self, job: Submitted) -> float:
+        """Return the run time in s that a score of ours goes by."""
+        return self._predicted(job).scored_s
+
+    def _predicted(self, job: Submitted) -> Predicted:
         known, key = self._known.setdefault(job.user, {}), (job.procs, job.request_s)
         if key not in known:
             asked = Asked(user=str(job.user), limit_s=float(job.request_s), cpus=job.procs)
-            known[key] = self._runs.predict(asked).seconds
+            known[key] = self._runs.predict_all([asked], self._half_at_s)[0]
         return known[key]
 
 
@@ -82,6 +89,8 @@ def in_place_of_kernels(
             w.request_s[order].tolist(), w.submit_s[order].tolist(), strict=True)
     )  # fmt: skip
     known: dict[int, float] = {}
+    worth: dict[int, float] = {}
+    score_s = predictor.scored if isinstance(predictor, Similar) else predictor.predict
 
     def job(row: int) -> Submitted:
         job_id, user, procs, request_s, submit_s = rows[row]
@@ -89,6 +98,7 @@ def in_place_of_kernels(
 
     def learn(jobs: state.Jobs, s: state.State, row: int) -> None:
         known.clear()
+        worth.clear()
         history.learn(jobs, s, row)
         predictor.observe(job(row), jobs.run[row], s.start[row] + jobs.run[row])
 
@@ -97,4 +107,9 @@ def in_place_of_kernels(
             known[row] = float(predictor.predict(job(row)))
         return known[row]
 
-    return {history.learn: learn, history.told: told}
+    def scored(_: state.Jobs, __: state.State, row: int) -> float:
+        if row not in worth:
+            worth[row] = float(score_s(job(row)))
+        return worth[row]
+
+    return {history.learn: learn, history.told: told, history.scored: scored}

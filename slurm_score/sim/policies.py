@@ -134,6 +134,12 @@ def ranked(policy: QueuePolicy, workload: Workload, pool: Pool) -> Ranked:
     return Ranked(kind, fixed + nothing, nothing, nothing, nothing, {})
 
 
+def ranked_by(policy: QueuePolicy) -> int:
+    """Return where the run times of the order come from; a score of ours is told certainty equivalents."""
+    scored = policy.predictor == "similar" and isinstance(policy.rule, Policy)
+    return state.SCORED if scored else PREDICTORS[policy.predictor]
+
+
 def _of_name(name: str, predictor: str, workload: Workload) -> tuple[int, Any]:
     if name == "wfp3":
         return state.WFP3, 0.0

@@ -25,8 +25,9 @@ NO_BACKFILL, EASY, EASY_SJBF, EASY_PLUS_PLUS, CONSERVATIVE, SLURM = range(6)
 STATIC, WFP3, UNICEP, SHORT, SCORE, MULTIFACTOR = range(6)
 """Ranks: fixed at submission, and those that change while a job waits."""
 
-REQUEST, CLAIRVOYANT, TSAFRIR, RECENT, TOLD = range(5)
-"""Where a run time comes from before the job has run."""
+REQUEST, CLAIRVOYANT, TSAFRIR, RECENT, TOLD, SCORED = range(6)
+"""Where a run time comes from before the job has run; SCORED is the one that TOLD's predictor gives to a
+score of ours."""
 
 RING = 5
 """How many ended runs of the same user, size and request count."""

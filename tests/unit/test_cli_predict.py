@@ -109,12 +109,19 @@ def test_replay_tells_the_accuracy_of_every_predictor(log: Path) -> None:
 def test_predict_tells_a_pending_job_and_its_source(tmp_path: Path) -> None:
     """As the last cycle saw it."""
     path = tmp_path / "s.jsonl"
-    jobs = (make_job(4), make_job(5))
-    predicted = {4: Predicted(90.0, "last 3 of alice's 1-CPU jobs")}
+    jobs = (make_job(4), make_job(5), make_job(7))
+    predicted = {
+        4: Predicted(90.0, "last 3 of alice's 1-CPU jobs"),
+        7: Predicted(90.0, "last 9 of alice's 1-CPU jobs", 40.0),
+    }
     write_snapshot(
         path, Snapshot(policy=make_policy(), cluster=make_cluster(), jobs=jobs, predicted=predicted)
     )
     assert call("predict", "4", "--snapshot", path) == (0, "job 4: 00:01:30: last 3 of alice's 1-CPU jobs\n")
+    assert call("predict", "7", "--snapshot", path) == (
+        0,
+        "job 7: 00:01:30: last 9 of alice's 1-CPU jobs; scored as 00:00:40\n",
+    )
     assert call("predict", "5", "--snapshot", path) == (
         0,
         "job 5: no run is known yet; its time limit counts\n",

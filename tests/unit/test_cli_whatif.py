@@ -55,11 +55,14 @@ def test_it_tells_what_moves_and_writes_nothing(snapshot: Path, monkeypatch: pyt
 
 def test_json_names_both_policies(snapshot: Path) -> None:
     """By their hash, with the time of the snapshot."""
-    text = "factors: {wait: {}, remaining: {quantile: 0.8}, size: {}, qos: {}, gres_fit: {}}\n"
+    text = "factors: {wait: {}, remaining: {quantile: 0.8, half_at: 10m}, size: {}, qos: {}, gres_fit: {}}\n"
     told = json.loads(run(snapshot, text, "--json").stdout)
     assert (told["old"], told["new"]) == (make_policy().hash, parse_policy(text).hash)
     assert (told["time_s"], told["moved"], told["eligible"]) == (float(NOW), 0, 2)
-    assert told["notes"] == ["run times are still predicted for quantile 0.6, 0.8 would be learned anew"]
+    assert told["notes"] == [
+        "run times are still predicted for quantile 0.6, 0.8 would be learned anew",
+        "predictions still count as they do for half_at 00:30:00",
+    ]
 
 
 def test_profiles_of_the_other_policy_count_by_its_time_and_load(snapshot: Path) -> None:

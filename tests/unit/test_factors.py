@@ -218,6 +218,26 @@ def test_what_is_predicted_comes_before_all_else(job: Job, seconds: float, facto
     assert registry()["remaining"].describe(queue, registry()["remaining"].params(), 0) == text
 
 
+@pytest.mark.parametrize(
+    ("equivalent_s", "factor", "counts"),
+    [
+        (600.0, 0.75, "; 60% end within that, by what all may take it counts as 00:10:00"),
+        (1800.0, 0.5, ""),
+        (9999999.0, 1 / 3, "; 60% end within that, by what all may take it counts as 01:00:00"),
+    ],
+)
+def test_a_prediction_counts_by_its_certainty_equivalent(
+    equivalent_s: float, factor: float, counts: str
+) -> None:
+    """Both are told: the time that most end within and the one that is scored, never above the limit."""
+    job = make_job(time_limit_s=3600.0)
+    queue = replace(make_queue(job), predicted={job.job_id: Predicted(1800.0, "why", equivalent_s)})
+    remaining = registry()["remaining"]
+    assert value("remaining", job, queue) == pytest.approx(factor)
+    text = remaining.describe(queue, remaining.params(), 0)
+    assert text == f"00:30:00 to run, predicted: why{counts}; one half at 00:30:00"
+
+
 def test_jobs_without_a_prediction_keep_their_limit() -> None:
     """Half of the queue may be known."""
     queue = replace(make_queue(make_job(1), make_job(2)), predicted={2: Predicted(1800.0, "why")})

@@ -16,7 +16,7 @@ from slurm_score.predict.estimator import Estimator
 from slurm_score.predict.interface import Predictor
 from slurm_score.predict.kinds import kind_of_name
 from slurm_score.predict.replay import accuracy, predict_each
-from slurm_score.predict.similar import MARGIN_S, SimilarRuns, restore
+from slurm_score.predict.similar import HALF_AT_S, MARGIN_S, SimilarRuns, restore
 from slurm_score.predict.sources import Reading, read_sacct, read_swf
 from tests.unit.builders import HOUR, make_cluster, make_job
 
@@ -116,6 +116,29 @@ def test_the_runs_most_like_the_job_tell(seen: list[EndedRun], job: Asked, secon
     assert after(SimilarRuns(), seen, job)[0] == seconds
 
 
+@pytest.mark.parametrize(("limit_s", "half_at_s"), [(3600.0, 1800.0), (7200.0, 60.0), (9.0, 60.0)])
+def test_the_score_goes_by_the_mean_factor_of_the_runs(limit_s: float, half_at_s: float) -> None:
+    """By hand: the later of two counts 1, the other 0.95 × 0.75 and 0.99 × 0.95; each 0.03 for the site."""
+    predictor = SimilarRuns()
+    predictor.observe(runs(9000, 10, limit_s=limit_s))
+    long, short = (half_at_s / (half_at_s + min(ran_s, limit_s)) for ran_s in (9000, 10))
+    memories = [
+        (short + older * long + 0.03 * (short + long)) / (1 + older + 0.06) for older in (0.7125, 0.9405)
+    ]
+    found = predictor.predict_all([asked(limit_s=limit_s)], half_at_s)[0]
+    assert found.scored_s == pytest.approx(half_at_s / np.mean(memories) - half_at_s, abs=0.06)
+
+
+def test_a_hint_counts_by_its_user_s_ratios_as_runs_do() -> None:
+    """Of three claims of 10 min two came true and one ended at once; the mean factor, not the median."""
+    claims = Claims(0.6)
+    claims.observe(run(ran_s, 100 * i, claim_s=600.0) for i, ran_s in enumerate((600, 0, 600), start=1))
+    found = claims.calibrate("ann", 600.0, 3600.0, None, 1800.0)
+    mean = (0.75 * (1 + 0.81) + 1.0 * 0.9) / (1 + 0.9 + 0.81)
+    assert found.seconds == 600.0
+    assert found.scored_s == pytest.approx(1800.0 / mean - 1800.0)
+
+
 def test_what_is_stored_predicts_the_same_and_learns_on() -> None:
     """The service goes on from the snapshot with what the reprioritizer knew."""
     first = SimilarRuns()
@@ -192,7 +215,7 @@ def test_a_hint_counts_as_far_as_past_ones_came_true(
     """The hint × the user's own ratio."""
     claims = Claims(0.6)
     claims.observe(run(ran, 100 * (i + 1), claim_s=said) for i, (said, ran) in enumerate(known))
-    assert claims.calibrate("ann", claim_s, limit_s, None).seconds == pytest.approx(seconds)
+    assert claims.calibrate("ann", claim_s, limit_s, None, HALF_AT_S).seconds == pytest.approx(seconds)
 
 
 def test_a_user_who_always_claims_a_minute_gains_nothing_after_three_jobs() -> None:
@@ -203,6 +226,7 @@ def test_a_user_who_always_claims_a_minute_gains_nothing_after_three_jobs() -> N
     for i in range(5):
         said = estimator.predict_jobs([cheat, honest], make_cluster(), {})
         assert said[1].seconds == pytest.approx(said[2].seconds, rel=0.001)
+        assert said[1].scored_s == pytest.approx(said[2].scored_s, rel=0.001)
         estimator.observe([run(3000.0, 100_000 + i, claim_s=60.0)])
 
 

@@ -106,6 +106,19 @@ def test_without_accounting_what_was_known_stays_and_it_is_said_once(
     assert slurm.asked[-1] == (NOW - LATE, NOW + 3600)
 
 
+def test_another_half_at_counts_at_once_and_nothing_is_forgotten() -> None:
+    """Runs of 10 s and of 1,000 s: for a half_at of 10 s the chance of 10 s counts for more."""
+    slurm = Accounting()
+    slurm.runs = tuple(ended("bob", NOW - 90 + i, 1000.0 if i % 2 else 10.0) for i in range(20))
+    keeper, job, cluster = RunTimeKeeper(slurm), make_job(1, user="bob"), make_cluster()
+    keeper.refresh(NOW)
+    first = keeper.predicted([job], cluster)[1]
+    keeper.refresh(NOW, half_at_s=10.0)
+    then = keeper.predicted([job], cluster)[1]
+    assert then.seconds == first.seconds
+    assert 10.0 < then.scored_s < first.scored_s < 1000.0
+
+
 def test_fake_tells_the_runs_that_ended() -> None:
     """Whose, what they asked for, when, how long, by which state; not those that run."""
     node = Node(name="n1", cpus=2, partitions=("main",))

@@ -70,7 +70,7 @@ class Calibrated:
             self.known.pop(job.user, None)
         if job.user not in self.known:
             found = self.estimator.predict_jobs(list(jobs.values()), CLUSTER, {})
-            self.known[job.user] = {job_id: one.seconds for job_id, one in found.items()}
+            self.known[job.user] = {job_id: one.scored_s for job_id, one in found.items()}
         return self.known[job.user].get(job.job_id) or self.est_s[job.job_id] or float(job.request_s)
 
     def _job(self, job: Submitted) -> Job:

@@ -7,9 +7,10 @@ from slurm_score.errors import SimulationError
 from slurm_score.model import Asked, EndedRun
 from slurm_score.policy import load_policy
 from slurm_score.predict.similar import SimilarRuns
+from slurm_score.sim import state
 from slurm_score.sim.engine import Options, simulate
 from slurm_score.sim.outside import Similar, Submitted
-from slurm_score.sim.policies import Pool, QueuePolicy, named
+from slurm_score.sim.policies import Pool, QueuePolicy, named, ranked_by
 from slurm_score.sim.synthetic import synthetic
 from tests.unit.sim_support import workload
 
@@ -63,11 +64,28 @@ def test_kernels_learn_beside_it(plan: str) -> None:
     assert not np.array_equal(found.start_s, simulate(WORK, POOL, policy, Options(backfill="easy++")).start_s)
 
 
-def test_the_policy_s_quantile_counts() -> None:
-    """factors.remaining.quantile is what predictions are made for; other rules go by the default."""
-    policies = [load_policy({"factors": {"remaining": {"quantile": q}}}) for q in (0.5, 0.9)]
-    half, most = (simulate(WORK, POOL, QueuePolicy("ours", p, "similar")).start_s for p in policies)
+def test_the_policy_s_quantile_counts_for_reservations_alone() -> None:
+    """factors.remaining.quantile is for the times that are told; the order goes by the mean factor."""
+    ours = [
+        QueuePolicy("ours", load_policy({"factors": {"remaining": {"quantile": q}}}), "similar")
+        for q in (0.5, 0.9)
+    ]
+    half, most = (simulate(WORK, POOL, policy).start_s for policy in ours)
+    assert np.array_equal(half, most)
+    planned = Options(backfill="easy++", plan="similar")
+    half, most = (simulate(WORK, POOL, policy, planned).start_s for policy in ours)
     assert not np.array_equal(half, most)
+
+
+def test_a_score_of_ours_is_told_what_a_run_time_is_worth() -> None:
+    """The certainty equivalent for the policy's half_at, the median for other rules and for reservations."""
+    simulated = Similar(half_at_s=60.0)
+    for i, run_s in enumerate((3000, 3000, 3000, 10)):
+        simulated.observe(job(i, submit_s=5000 * i), run_s, 5000 * i + run_s)
+    assert simulated.predict(job()) == 3002
+    assert 10 < simulated.scored(job()) < Similar().scored(job()) + 1000
+    assert ranked_by(QueuePolicy("ours", load_policy({}), "similar")) == state.SCORED
+    assert ranked_by(named("sjf", "similar")) == state.TOLD
 
 
 def test_one_predictor_is_asked_at_a_time() -> None:

@@ -33,7 +33,7 @@ from tests.unit.builders import NOW, make_cluster, make_job
 
 def taught() -> Estimator:
     """Return an estimator that knows runs of two users, and what one of them claimed."""
-    estimator = Estimator(0.7)
+    estimator = Estimator(0.7, 600.0)
     estimator.observe(
         EndedRun(
             user=user,
@@ -82,7 +82,7 @@ FULL = Snapshot(
     demand={"a100": ((900, 4), (3, 1))},
     run_times={"zoë": RunTimes(7, 1.5)},
     estimator=taught(),
-    predicted={10: Predicted(60.5, "last 2 of zoë's 1-CPU jobs"), 9: Predicted(math.inf, "time limit")},
+    predicted={10: Predicted(60.5, "last 2 of zoë's 1-CPU jobs", 12.5), 9: Predicted(math.inf, "time limit")},
     jobs=(
         make_job(
             9,
