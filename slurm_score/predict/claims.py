@@ -77,10 +77,10 @@ def _whose(user: str, known: int, otherwise: Predicted | None) -> str:
 
 
 def _equivalent_s(weighed: list[tuple[float, float]], half_at_s: float) -> float:
-    """Return the run time whose factor is the mean of those of run times with weights."""
+    """Return the run time whose factor is the mean of those of run times with weights; infinite for none."""
     total = sum(weight for _, weight in weighed)
     mean = sum(weight * value(seconds, half_at_s) for seconds, weight in weighed) / total
-    return max(0.0, left_of(mean, half_at_s))
+    return max(0.0, left_of(mean, half_at_s)) if mean else math.inf
 
 
 def _quantile(weighed: list[tuple[float, float]], quantile: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from slurm_score.hints import Hints
-from slurm_score.model import Asked, EndedRun, Floats
+from slurm_score.model import Asked, EndedRun, Floats, Predicted
 from slurm_score.predict.baselines import MedianOfFive, Tsafrir, UserRequest
 from slurm_score.predict.claims import Claims
 from slurm_score.predict.estimator import Estimator
@@ -137,6 +137,12 @@ def test_a_hint_counts_by_its_user_s_ratios_as_runs_do() -> None:
     mean = (0.75 * (1 + 0.81) + 1.0 * 0.9) / (1 + 0.9 + 0.81)
     assert found.seconds == 600.0
     assert found.scored_s == pytest.approx(1800.0 / mean - 1800.0)
+
+
+def test_a_claim_on_a_job_that_may_run_for_ever_is_scored_as_that() -> None:
+    """Nothing is known of the user's claims, and what stands for them has no end."""
+    endless = Predicted(math.inf, "time limit")
+    assert Claims(0.6).calibrate("ann", 60.0, math.inf, endless, 1800.0).scored_s == math.inf
 
 
 def test_what_is_stored_predicts_the_same_and_learns_on() -> None:
