@@ -22,6 +22,7 @@ local OUTCOMES = { "scored", "neutral", "refused", "failed", "resting" } -- in t
 local MAX_SITE_FACTOR = 2147483645 -- the largest that Slurm keeps; more wraps around or means "unset"
 local MAX_ADVICE_LINES, MAX_LINE = 3, 500 -- lines, bytes
 local MAX_ADMIN_COMMENT = 1000 -- bytes, with what stood there before
+local MAX_KNOWN_REPLIES, MAX_KNOWN_REPLY = 64, 1024 -- replies, bytes of one
 local LOG_EVERY_S = 60
 local LOADED_S = os.time()
 
@@ -48,6 +49,7 @@ local is_set_up = false
 local failures_in_a_row, resting_since = 0, nil -- the breaker
 local is_unsaid_recovery = false -- the service answers again, and the log doesn't have it yet
 local logged_at = nil -- when the last line about a submission was written
+local replies, reply_count = {}, 0 -- decoded, by their text: most submissions get the answer of an earlier one
 
 -- Log -------------------------------------------------------------------------------------------------------
 
@@ -169,6 +171,21 @@ local function try(what, work, ...)
   end
 end
 
+local function decode(body)
+  local reply = replies[body]
+  if reply then
+    return reply
+  end
+  reply = json.decode_object(body)
+  if #body <= MAX_KNOWN_REPLY then
+    if reply_count >= MAX_KNOWN_REPLIES then
+      replies, reply_count = {}, 0
+    end
+    replies[body], reply_count = reply, reply_count + 1
+  end
+  return reply
+end
+
 local function score(job_desc, submit_uid)
   if not is_set_up then
     M.setup()
@@ -185,7 +202,7 @@ local function score(job_desc, submit_uid)
     note_failure(why)
     return
   end
-  local reply = json.decode_object(body)
+  local reply = decode(body)
   local is_answer = apply_site_factor(job_desc, reply.site_factor, reply.reason)
   note_success()
   if is_answer then

@@ -56,7 +56,7 @@ factors:
   qos: {{weight: 500}}
   gres_fit: {{weight: 100}}
 """
-# The variants by the job's name; the time of ours in µs, of which `TIMES.NAME` holds all at every 50th call.
+# The variants by the job's name; the time of ours in s, of which `TIMES.NAME` holds all at every 100th call.
 HOOK = f"""
 package.path = "/etc/slurm/?.lua;" .. package.path
 local gettime = require("socket").gettime
@@ -78,8 +78,8 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
   local began = gettime()
   local code = score.submit(job_desc, part_list, submit_uid)
   local known = times[name]
-  known[#known + 1] = string.format("%.0f", (gettime() - began) * 1e6)
-  if #known % 50 == 0 then
+  known[#known + 1] = gettime() - began
+  if #known % 100 == 0 then
     local file = assert(io.open("{TIMES}." .. name, "w"))
     file:write(table.concat(known, " "))
     file:close()
@@ -146,7 +146,7 @@ class Bench:
 
     def hook_us(self, variant: str) -> list[int]:
         """Return what ours took, by its own clock, since slurmctld started, without the first submissions."""
-        return [int(us) for us in self.cluster.read_file(f"{TIMES}.{variant}").split()][WARM_UP:]
+        return [round(1e6 * float(s)) for s in self.cluster.read_file(f"{TIMES}.{variant}").split()][WARM_UP:]
 
     def service_rss_mib(self) -> float:
         """Return the memory that the service's process holds now, in MiB."""
